@@ -20,7 +20,8 @@ use crate::graph::{
 use crate::model::ModelSpec;
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Setting, SimError, WorkerDevice, open_devices,
+    ComputeTiming, DeviceConfig, Engine, Repartitioner, Setting, SimError, WorkerDevice,
+    open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
@@ -74,6 +75,8 @@ struct Parts {
     boundary: Arc<BoundaryPlan>,
     counts: Arc<BoundaryCounts>,
     chunks: Option<Arc<Chunks>>,
+    /// How the graph was divided, if it was divided here into parts of workers.
+    divided: Option<PartitionSpec>,
     /// Of a graph that is known in numbers alone.
     law: Option<Arc<ExpectedGraph>>,
     took: Duration,
@@ -344,6 +347,10 @@ impl<'a> Preparation<'a> {
             law: parts.law,
             shards: None,
             chunks: parts.chunks,
+            // One for each setting: what it keeps is of the rounds of one training.
+            repartitioner: parts
+                .divided
+                .map(|spec| Arc::new(Repartitioner::new(spec, self.base.clone()))),
             batches,
             partitioning: parts.took,
             optimizer: settings.optimizer,

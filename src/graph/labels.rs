@@ -135,6 +135,26 @@ impl Labels {
         }
     }
 
+    /// Those of a task, of which this is known node by node.
+    pub(crate) fn of_each(task: Task, known: impl Iterator<Item = Option<Label>>) -> Self {
+        match task {
+            Task::Classes(_) => Self::Classes(
+                known
+                    .map(|label| match label {
+                        Some(Label::Class(class)) => Some(class),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+            Task::Labels(labels) => Self::from(Several {
+                labels,
+                words: known
+                    .flat_map(|label| Label::to_words(label.as_ref(), task))
+                    .collect(),
+            }),
+        }
+    }
+
     /// What is known of these nodes, in this order.
     pub fn select(&self, nodes: &[u32]) -> Self {
         match self {

@@ -54,7 +54,7 @@ pub use plan::{
 };
 pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{Run, simulate};
-pub use setting::{Setting, Shard};
+pub use setting::{Repartitioner, Setting, Shard};
 pub use spec::{
     Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
     WorkerProfile,

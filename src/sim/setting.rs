@@ -1,5 +1,7 @@
 //! Everything that one cell and seed is made of.
 
+mod repartition;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use crate::graph::{
 };
 use crate::model::{ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
+
+pub use repartition::Repartitioner;
 
 /// A cell with all its parts resolved: data, partition, model, network and devices.
 #[derive(Clone)]
@@ -32,6 +36,8 @@ pub struct Setting {
     pub law: Option<Arc<ExpectedGraph>>,
     /// A finer division, where the strategy asks for one.
     pub chunks: Option<Arc<Chunks>>,
+    /// What deals out nodes anew, where the graph is divided here.
+    pub repartitioner: Option<Arc<Repartitioner>>,
     /// Mini-batches, where the run has them.
     pub batches: Option<Arc<Batches>>,
     /// How long this machine took to make partition and boundary plan.

@@ -198,6 +198,22 @@ impl Worker {
         &self.shard
     }
 
+    /// It has another shard from now on, of a setting in which the same nodes are dealt out
+    /// otherwise.
+    ///
+    /// # Errors
+    /// If it cannot evaluate on that.
+    pub(crate) fn owns(&mut self, setting: Arc<Setting>, shard: Shard) -> Result<(), SimError> {
+        (self.setting, self.shard) = (setting, Arc::new(shard));
+        // Where one process has the whole graph it evaluates on that.
+        if matches!(self.setting.engine, Engine::Mpi(_)) {
+            let own = (self.rank(), &self.shard);
+            self.evaluation =
+                self.uncounted(|| Self::evaluation(&self.setting, &self.device, own))?;
+        }
+        Ok(())
+    }
+
     /// The device for training, with automatic differentiation.
     pub fn device(&self) -> Device {
         self.device.place.device.clone().autodiff()

@@ -106,6 +106,9 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
         local_steps = 2
         [[strategy]]
         kind = "cluster"
+        [[strategy]]
+        kind = "train"
+        repartition_every = 2
     "#;
     let folder = folder(strategies);
     let run = [
@@ -115,7 +118,7 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
     assert_eq!(real.code, 0, "{}", real.stderr);
     let document: serde_json::Value =
         serde_json::from_str(&real.stdout).expect("process 0 alone prints, one JSON document");
-    assert_eq!(document["runs"].as_array().map(Vec::len), Some(18));
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(20));
     let lines = |text: &str| {
         real.stderr
             .lines()

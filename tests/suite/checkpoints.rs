@@ -11,7 +11,7 @@ use grapevine::sim::{Checkpoints, EpochRecord, Observer, Outcome, SimError};
 use grapevine::strategies::{self, Registry, Training};
 
 use crate::command::{EXPERIMENT, folder_with, grapevine};
-use crate::common::Case;
+use crate::common::{CORA, Case};
 
 /// Trains with checkpoints after every second epoch; the notes that were made.
 fn train(
@@ -121,8 +121,35 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
             "late = true\nfresh_every = 3\ncodec = \"top_k\"\nratio = 4",
         ),
         ("train", "bound = 2\ncodec = \"top_k\"\nratio = 4"),
+        ("train", "repartition_every = 2"),
+        (
+            "train",
+            "repartition_every = 3\ncodec = { kind = \"difference\", of = \"top_k\" }",
+        ),
+        (
+            "train",
+            "repartition_every = 3\nlate = true\nsmoothing = \"both\"",
+        ),
+        (
+            "train",
+            "repartition_every = 4\nbound = 2\nthreshold = 0.2\nexchange = \"input\"",
+        ),
     ] {
         goes_on(&case(), kind, options);
+    }
+}
+
+#[test]
+fn parts_that_came_in_messages_are_those_that_are_cut_from_the_graph() {
+    // Until it is killed a worker has its part from the others; then from the graph itself.
+    let several = case().data.replace(" }\n", ", labels = 40 }\n");
+    let several: &str = several.leak();
+    let half = case()
+        .data
+        .replace("\nsplit", "\nfeature_storage = \"f16\"\nsplit");
+    for data in [CORA, several, half.leak()] {
+        let case = Case { data, ..case() };
+        goes_on(&case, "train", "repartition_every = 2");
     }
 }
 

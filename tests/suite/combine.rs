@@ -8,7 +8,7 @@ use grapevine::graph::BatchSpec;
 use grapevine::strategies::Registry;
 
 /// Choices: a name in the tables, and what an entry says; mini-batches are a matter of the case.
-const CHOICES: [(&str, &str); 19] = [
+const CHOICES: [(&str, &str); 20] = [
     ("no rows", "rows = \"none\""),
     ("blocks", "rows = \"blocks\""),
     ("share", "share = 0.5"),
@@ -42,6 +42,7 @@ const CHOICES: [(&str, &str); 19] = [
         "local steps",
         "gradients = { every = 2, average = \"models\" }",
     ),
+    ("repartitioned", "repartition_every = 2"),
     (BATCHES, ""),
 ];
 
@@ -92,7 +93,7 @@ fn case(batches: bool) -> Case {
     };
     Case {
         batch: batches.then_some(batch),
-        epochs: 2,
+        epochs: 3,
         ..Case::default()
     }
 }

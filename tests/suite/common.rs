@@ -13,8 +13,8 @@ use grapevine::model::{
 };
 use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
-    Backend, ComputeTiming, Course, DeviceConfig, DeviceProfile, Engine, Outcome, Planner, Setting,
-    SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
+    Backend, ComputeTiming, Course, DeviceConfig, DeviceProfile, Engine, Outcome, Planner,
+    Repartitioner, Setting, SimError, TrainingConfig, Worker, WorkerDevice, open_devices, play,
 };
 use grapevine::strategies::{self, OptionError, Registry, Strategy, Training};
 
@@ -241,6 +241,10 @@ impl Case {
             shards: None,
             boundary: Arc::new(boundary),
             chunks: chunks.map(|chunks| Arc::new(chunks.with_training(train))),
+            repartitioner: Some(Arc::new(Repartitioner::new(
+                needs.partition,
+                base.to_owned(),
+            ))),
             batches,
             partitioning: Duration::ZERO,
             optimizer: self.optimizer,

@@ -49,6 +49,7 @@ mod program;
 mod questions;
 mod readme;
 mod reference;
+mod repartition;
 mod resume;
 mod retexo;
 mod sancus;

@@ -12,8 +12,8 @@ use grapevine::net::{
 use grapevine::sim::{EpochReport, SimError, Worker};
 use grapevine::strategies::parts::plan::{ExchangePlanner, Sending};
 use grapevine::strategies::parts::{
-    EpochExchange, Gradients, HaloExchange, LayerwiseTrainer, LocalGraph, Staleness, When, Wire,
-    partition_parallel,
+    EpochExchange, Gradients, HaloExchange, LayerwiseTrainer, LocalGraph, Repartition, Staleness,
+    When, Wire, partition_parallel,
 };
 
 /// Parameters that rest, and no dropout: an epoch computes what the one before did.
@@ -128,6 +128,7 @@ const LATE: When = When {
     kept: None,
     blocks: false,
     gradients: Gradients::PLAIN,
+    repartition: Repartition { every: None },
 };
 
 /// A plan in which travels what `exchange` says of an epoch.

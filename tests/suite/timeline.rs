@@ -9,7 +9,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 74] = [
+const TRAININGS: [(&str, &str, Option<bool>); 77] = [
     ("full", "", None),
     (
         "full",
@@ -108,6 +108,17 @@ const TRAININGS: [(&str, &str, Option<bool>); 74] = [
     ("sancus", "", Some(false)),
     ("sancus", "bound = 3\nthreshold = 0.3", Some(false)),
     ("train", "bound = 2\nexchange = \"product\"", Some(false)),
+    ("train", "repartition_every = 1", Some(false)),
+    (
+        "train",
+        "repartition_every = 2\nlate = true\ncache_features = false\noverlap = true",
+        Some(false),
+    ),
+    (
+        "train",
+        "repartition_every = 2\nbound = 3\nthreshold = 0.3\nexchange = \"input\"",
+        Some(false),
+    ),
     ("distgnn", "delay = 0", Some(false)),
     ("distgnn", "delay = 2\ncut = \"hdrf\"", Some(false)),
     ("distgnn", "delay = 1", Some(false)),

@@ -84,6 +84,7 @@ impl Preparation<'_> {
             boundary: Arc::new(empty(held, numbers.nodes, numbers.edges)),
             counts: Arc::new(numbers),
             chunks: chunks.map(Arc::new),
+            divided: None,
             law: Some(Arc::new(law.clone())),
             took: begun.elapsed(),
         };

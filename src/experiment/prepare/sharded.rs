@@ -77,6 +77,7 @@ impl Preparation<'_> {
             boundary,
             counts: Arc::new(counts),
             chunks: None,
+            divided: None,
             law: None,
             took: begun.elapsed(),
         };
@@ -173,7 +174,7 @@ fn suits(
         }
     }
     if others(cell, strategy) == NeedsOfOthers::Graph {
-        let what = "looks at more of the graph than a worker's own shard (clusters, clients of a node each, or a division of edges): name \
+        let what = "looks at more of the graph than a worker's own shard (clusters, clients of a node each, a division of edges, or nodes that change workers): name \
                     the graph itself in [dataset], or take a strategy that exchanges rows";
         return Err(cell.refuse_option(None, what));
     }

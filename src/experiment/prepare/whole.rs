@@ -105,6 +105,7 @@ impl Preparation<'_> {
                 counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),
                 boundary: Arc::new(boundary),
                 chunks: chunks.map(|chunks| Arc::new(chunks.with_training(known.train))),
+                divided: (spec.workers == workers).then(|| spec.clone()),
                 law: None,
                 took: begun.elapsed(),
             })

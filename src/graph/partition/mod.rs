@@ -69,6 +69,42 @@ impl Partition {
         }
     }
 
+    /// The same parts, numbered so that many nodes are in the part of the same number as in another
+    /// partition: of all pairs of parts that are left, those that share most nodes get one number.
+    ///
+    /// # Panics
+    /// If the other is of another graph, or has another number of parts.
+    pub(crate) fn numbered_as(self, other: &Self) -> Self {
+        assert_eq!(
+            (self.parts, self.assignment.len()),
+            (other.parts, other.assignment.len()),
+            "both are of one graph and as many workers"
+        );
+        let mut shared = vec![0_usize; self.parts * self.parts];
+        for (&mine, &its) in self.assignment.iter().zip(&other.assignment) {
+            shared[mine as usize * self.parts + its as usize] += 1;
+        }
+        let mut pairs: Vec<usize> = (0..shared.len()).collect();
+        // Stable, so that equal pairs stay in the order of their numbers.
+        pairs.sort_by_key(|&pair| std::cmp::Reverse(shared[pair]));
+        let mut number = vec![None; self.parts];
+        let mut taken = vec![false; self.parts];
+        for (mine, its) in pairs
+            .into_iter()
+            .map(|pair| (pair / self.parts, pair % self.parts))
+        {
+            if number[mine].is_none() && !taken[its] {
+                (number[mine], taken[its]) = (Some(its as u32), true);
+            }
+        }
+        let number: Vec<u32> = number.into_iter().flatten().collect();
+        let assignment = self.assignment.iter().map(|&part| number[part as usize]);
+        Self {
+            parts: self.parts,
+            assignment: assignment.collect(),
+        }
+    }
+
     /// Number of undirected edges between nodes of different workers.
     pub fn edge_cut(&self, graph: &Csr) -> usize {
         let part = |node: u32| self.assignment[node as usize];
@@ -109,13 +145,28 @@ impl PartitionSpec {
         base: &Path,
         seed: u64,
     ) -> Result<Partition, GraphError> {
+        self.partition_again(graph, known, base, (seed, 0))
+    }
+
+    /// As [`Self::partition`], another time with the same seed: every `round` is a draw of its
+    /// own, and that of round 0 is the first.
+    ///
+    /// # Errors
+    /// As [`Self::partition`].
+    pub(crate) fn partition_again(
+        &self,
+        graph: &Csr,
+        known: Known<'_>,
+        base: &Path,
+        (seed, round): (u64, usize),
+    ) -> Result<Partition, GraphError> {
         let (nodes, workers) = (graph.nodes(), self.workers);
         if workers == 0 || workers > nodes {
             let what = format!("{workers} is not between 1 and the {nodes} nodes of the graph");
             return Err(GraphError::key("partition.workers", what));
         }
         let seed = self.seed.unwrap_or(seed);
-        let mut random = stream(seed, Purpose::Partition, 0, 0);
+        let mut random = stream(seed, Purpose::Partition, 0, round as u64);
         let mut assignment = match self.method {
             PartitionMethod::Random => random::partition(nodes, workers, &mut random),
             PartitionMethod::Metis => {
@@ -229,6 +280,37 @@ mod tests {
         assert_eq!(partition.members(1), [3, 4]);
         assert_eq!(partition.edge_cut(&ring(6)), 2);
         assert!((partition.balance() - 4.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn parts_take_the_numbers_of_those_they_share_most_nodes_with() {
+        let partition = |assignment: &[u32]| Partition {
+            parts: 3,
+            assignment: assignment.to_vec(),
+        };
+        let before = partition(&[0, 0, 0, 1, 1, 1, 2, 2]);
+        let renamed = partition(&[2, 2, 2, 0, 0, 0, 1, 1]);
+        assert_eq!(renamed.numbered_as(&before), before);
+        // The largest pair first: part 1 is 0 from now on; of the others 2 shares most with 1.
+        let moved = partition(&[1, 1, 1, 2, 2, 0, 2, 0]);
+        assert_eq!(
+            moved.numbered_as(&before).assignment,
+            [0, 0, 0, 1, 1, 2, 1, 2]
+        );
+    }
+
+    #[test]
+    fn every_round_draws_parts_of_its_own_and_the_first_is_the_usual_one() {
+        for method in METHODS {
+            let again = |round| {
+                spec(method, 3)
+                    .partition_again(&ring(90), Known::default(), Path::new(""), (5, round))
+                    .unwrap()
+            };
+            assert_eq!(again(0), divide(method, &ring(90), 3, 5));
+            assert_eq!(again(2), again(2));
+            assert_ne!(again(1), again(2));
+        }
     }
 
     #[test]

@@ -18,6 +18,21 @@ impl Worker {
         result
     }
 
+    /// Prepares something beside the training, as it was before the first epoch: it takes no
+    /// virtual time, and none that is measured. All workers call it.
+    ///
+    /// # Errors
+    /// That of the action, or if another worker failed.
+    pub(crate) fn aside<T>(
+        &mut self,
+        action: impl FnOnce() -> Result<T, SimError>,
+    ) -> Result<T, SimError> {
+        self.communicator.meet()?;
+        let prepared = self.uncounted(action)?;
+        self.communicator.stand_by()?;
+        Ok(prepared)
+    }
+
     fn evaluating<T>(
         &mut self,
         action: impl FnOnce(&mut Evaluation, Aside<'_>) -> Result<T, SimError>,

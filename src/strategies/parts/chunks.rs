@@ -189,14 +189,14 @@ fn degrees(shard: &Shard, rows: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-fn put(bytes: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
+pub(super) fn put(bytes: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
     for word in words {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
 }
 
 /// Words of four bytes; their number was checked.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|word| u32::from_le_bytes(*word))
 }

@@ -56,6 +56,11 @@ impl CodecState {
     pub const fn gauge(&self) -> Option<&Arc<Gauge>> {
         self.gauge.as_ref()
     }
+
+    /// Lets go of what difference coding remembers: other rows cross from now on.
+    pub(super) fn forget(&self) {
+        self.memory.remember(Vec::new());
+    }
 }
 
 /// What is measured is taken in each epoch, so that nothing of it is left at its end.
@@ -265,12 +270,12 @@ impl RowWires {
     }
 
     /// The ratio of an epoch, after what the epochs before it showed.
-    pub fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
+    pub(crate) fn ratio_at(&self, epoch: usize, seen: &[Feedback]) -> f64 {
         self.compression.schedule.ratio(epoch, self.epochs, seen)
     }
 
     /// The ratio that a plan takes for an epoch: what was decided, or the least there can be.
-    pub fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
+    pub(crate) fn planned_ratio(&self, epoch: usize, decided: Option<&Decision>) -> f64 {
         match decided {
             Some(Decision::Ratio(ratio)) => *ratio,
             _ => self.compression.schedule.least_ratio(epoch, self.epochs),
@@ -313,18 +318,25 @@ impl RowWires {
         Some(self.compression.codec.as_ref()?.ratio(asked))
     }
 
-    /// What travels in one epoch, at a ratio.
+    /// What travels in one epoch, at a ratio; `begins` says whether nobody has features of others
+    /// yet.
     ///
     /// The rows of every layer but the last are compressed, the raw features among them, and those
     /// of the last where that is asked for. The
     /// gradient of a compressed row goes through the same codec; where its entries are drawn, those
     /// are exactly the ones that were sent (VARCO's code).
-    pub fn exchange(&self, ratio: f64, epoch: usize, state: &CodecState) -> EpochExchange {
+    pub(crate) fn exchange(
+        &self,
+        ratio: f64,
+        epoch: usize,
+        begins: bool,
+        state: &CodecState,
+    ) -> EpochExchange {
         let keeps_features = self.keeps_features();
         let wires = (0..self.forms.len()).map(|layer| {
             if layer == 0 && keeps_features {
                 // In mini-batches, features that were not needed before come in any epoch.
-                return (epoch == 0 || self.mini_batch).then(Wire::plain);
+                return (begins || self.mini_batch).then(Wire::plain);
             }
             Some(self.wire(layer, ratio, epoch as u64, state))
         });

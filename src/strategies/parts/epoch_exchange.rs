@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoundaryShare, Feedback, Gradients, Keeping, Senders, Staleness, Wire};
+use super::{BoundaryShare, Feedback, Gradients, Keeping, Repartition, Senders, Staleness, Wire};
 use crate::net::{Gauge, Tally, TrafficKind};
 use crate::sim::Decision;
 
@@ -83,4 +83,6 @@ pub struct When {
     pub blocks: bool,
     /// How parameter gradients are summed. Others than plain ones do not overlap.
     pub gradients: Gradients,
+    /// When nodes are dealt out anew; with all training nodes at once only.
+    pub repartition: Repartition,
 }

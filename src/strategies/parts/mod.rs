@@ -9,6 +9,7 @@
 //! Staleness ────────── rows and gradients that are used an epoch after they were sent
 //! Keeping ──────────── rows and gradients that are used again, for so many epochs or until they
 //!                      change (ByChange)
+//! Repartition ──────── nodes that change workers, every so many epochs
 //! server ───────────── the mean of models at worker 0, of those who take part in a round
 //! BatchTrainer ─────── the same over sampled neighbours, step by step
 //! sum_steps ────────── the loop of strategies with steps of their own
@@ -40,6 +41,7 @@ pub mod options;
 mod partition_parallel;
 mod pass;
 pub mod plan;
+mod repartition;
 mod requests;
 mod row_exchange;
 mod row_options;
@@ -67,6 +69,8 @@ pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub(crate) use partition_parallel::forward_error;
 pub use partition_parallel::{partition_parallel, partition_parallel_with};
 pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, run_alone};
+pub use repartition::Repartition;
+pub(crate) use repartition::move_nodes;
 pub use requests::{
     Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
     start_asking,

@@ -1,14 +1,18 @@
 //! The training loop of every strategy that exchanges a halo and sums parameter gradients: they
 //! differ in the wires of an epoch only.
 
+use std::sync::Arc;
+
 use super::wire::WireAt;
 use super::{
     BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, Learner,
-    LocalGraph, Step, When, Wire,
+    LocalGraph, Step, When, Wire, move_nodes,
 };
 use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Reduce, TrafficKind, Way};
-use crate::sim::{EpochReport, PendingExchange, Restoring, Saved, Saving, SimError, Worker};
+use crate::sim::{
+    Activity, EpochReport, PendingExchange, Restoring, Saved, Saving, Shard, SimError, Worker,
+};
 
 /// How a worker gets the loss and gradient of a step.
 enum Trainer {
@@ -226,12 +230,20 @@ pub fn partition_parallel_with(
     when: When,
     memory: &mut dyn Saved,
 ) -> Result<(), SimError> {
-    let mut model = worker.new_model();
+    let (mut model, at_start) = (worker.new_model(), Arc::clone(worker.setting()));
     let mut trainer = Trainer::new(worker, exchange.is_some(), when);
     let (steps, epochs) = (trainer.steps(), worker.epochs());
     let mut learner = Learner::new(worker, when.gradients, &model, epochs * steps);
     let mut seen = Vec::new();
     let begins = worker.resume(|from| {
+        let round = from.saved().take()?;
+        if round > 0 {
+            // As it was left behind: nothing moves.
+            let (worker, setting) = (from.worker(), at_start.repartitioned(round)?);
+            let shard = Shard::new(&setting, worker.rank())?;
+            worker.owns(setting, shard)?;
+            trainer = Trainer::new(worker, exchange.is_some(), when);
+        }
         model = from.model(model.clone())?;
         learner.restore(from)?;
         seen = from.saved().take()?;
@@ -244,8 +256,23 @@ pub fn partition_parallel_with(
             now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
             ahead: None,
         };
+        let parts = if when.repartition.begins(epoch) {
+            let round = when.repartition.round(epoch);
+            Some(worker.aside(|| at_start.repartitioned(round))?)
+        } else {
+            None
+        };
         worker.begin_epoch_as(epoch, sent.now.decided.as_ref())?;
-        let in_advance = when.features_ahead && sent.now.gauge.is_none() && epoch + 1 < epochs;
+        if let Some(parts) = parts {
+            drop(trainer); // before others' rows come
+            move_nodes(worker, &parts)?;
+            trainer = worker.compute(Activity::Exchange, |worker| {
+                Trainer::new(worker, exchange.is_some(), when)
+            });
+        }
+        // With the next parts everything begins anew.
+        let ends = when.repartition.ends(epoch, epochs);
+        let in_advance = when.features_ahead && sent.now.gauge.is_none() && !ends;
         if let (Some(exchange), true) = (exchange, in_advance) {
             sent.ahead = exchange(epoch + 1, &seen).features();
         }
@@ -259,7 +286,7 @@ pub fn partition_parallel_with(
             };
             loss += step.loss;
         }
-        if epoch + 1 == epochs {
+        if ends {
             trainer.finish(worker)?;
         }
         let sent = sent.now;
@@ -300,6 +327,7 @@ pub fn partition_parallel_with(
             },
         );
         worker.checkpoint(epoch, |worker, into| {
+            into.put(&when.repartition.round(epoch));
             into.model(&model);
             learner.save(into);
             into.put(&seen);

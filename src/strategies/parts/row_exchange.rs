@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::plan::{ExchangePlanner, Sending};
 use super::{
     BoundaryShare, ByChange, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
-    ExchangePoint, Gradients, Keeping, RowWires, Schedule, Staleness, When,
+    ExchangePoint, Gradients, Keeping, Repartition, RowWires, Schedule, Staleness, When,
     partition_parallel_with,
 };
-use crate::graph::PartitionSpec;
+use crate::graph::{PartitionMethod, PartitionSpec};
 use crate::sim::{Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use crate::strategies::{BatchUse, Needs, NeedsOfOthers, OptionError, Strategy, Training};
 
@@ -34,6 +34,8 @@ pub struct RowExchange {
     pub overlap: bool,
     /// How parameter gradients are summed.
     pub gradients: Gradients,
+    /// When nodes change workers, if they do.
+    pub repartition: Repartition,
 }
 
 impl RowExchange {
@@ -48,6 +50,7 @@ impl RowExchange {
             kept: None,
             overlap: false,
             gradients: Gradients::PLAIN,
+            repartition: Repartition::NEVER,
         }
     }
 
@@ -72,6 +75,21 @@ impl Strategy for RowExchange {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
         let whole = self.share.is_some() || self.staleness.is_some();
         let whole = whole || self.kept.is_some() || self.blocks;
+        let moves = self.repartition.every.is_some();
+        let stays = match asked.method {
+            PartitionMethod::Given => "a file has one division of the nodes",
+            PartitionMethod::Dirichlet => "its parts are clients, whose nodes stay with them",
+            _ => "",
+        };
+        if moves && !stays.is_empty() {
+            let method = asked.method.name();
+            let what = format!(
+                "deals out nodes anew, which does not go with `partition.method = \"{method}\"`: {stays}; choose another method, or \
+                 leave this out"
+            );
+            return Err(OptionError::key("repartition_every", what));
+        }
+        let whole = whole || moves;
         let batches = if whole {
             BatchUse::Never
         } else {
@@ -81,11 +99,14 @@ impl Strategy for RowExchange {
     }
 
     fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches && !self.looks_at_change()
+        !batches && !self.looks_at_change() && self.repartition.every.is_none()
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::of_rows(batches)
+        match self.repartition.every {
+            Some(_) => NeedsOfOthers::Graph,
+            None => NeedsOfOthers::of_rows(batches),
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
@@ -124,6 +145,7 @@ impl RowTraining {
             blocks,
             overlap,
             gradients,
+            repartition,
             ..
         } = self.exchange;
         When {
@@ -137,6 +159,7 @@ impl RowTraining {
             kept,
             blocks,
             gradients,
+            repartition,
         }
     }
 }
@@ -144,14 +167,15 @@ impl RowTraining {
 /// What travels in an epoch at a ratio.
 fn exchange(
     wires: &RowWires,
-    share: Option<BoundaryShare>,
+    (share, repartition): (Option<BoundaryShare>, Repartition),
     ratio: f64,
     epoch: usize,
     state: &CodecState,
 ) -> EpochExchange {
+    let begins = repartition.since(epoch) == 0;
     EpochExchange {
         share,
-        ..wires.exchange(ratio, epoch, state)
+        ..wires.exchange(ratio, epoch, begins, state)
     }
 }
 
@@ -161,17 +185,20 @@ impl Training for RowTraining {
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let (wires, share) = (self.wires.clone(), self.exchange.share);
+        let RowExchange {
+            share, repartition, ..
+        } = self.exchange;
+        let wires = self.wires.clone();
         let (state, kept) = (wires.state(), self.exchange.kept);
         let (epochs, workers) = (self.setting.training.epochs, self.setting.workers());
         let sending = Sending {
             keeps_features: wires.keeps_features(),
             exchange: Box::new(move |epoch, decided| {
                 let ratio = wires.planned_ratio(epoch, decided);
-                let mut sent = exchange(&wires, share, ratio, epoch, &state);
+                let mut sent = exchange(&wires, (share, repartition), ratio, epoch, &state);
                 if let Some(keeping) = kept {
-                    sent.senders = keeping.senders(epoch, decided);
-                    if keeping.threshold.is_some() && epoch + 1 < epochs {
+                    sent.senders = keeping.senders(repartition.since(epoch), decided);
+                    if keeping.threshold.is_some() && !repartition.ends(epoch, epochs) {
                         sent.tally = ByChange::tally(wires.lanes().count(), workers);
                     }
                 }
@@ -189,13 +216,21 @@ impl Training for RowTraining {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let (state, rule) = (self.wires.state(), RefCell::new(self.rule()));
         let epochs = self.setting.training.epochs;
+        let RowExchange {
+            share, repartition, ..
+        } = self.exchange;
         let sent = |epoch: usize, seen: &[_]| {
+            if repartition.begins(epoch) {
+                // What is known of rows is of those that crossed until now.
+                state.forget();
+                rule.replace(self.rule());
+            }
             let ratio = self.wires.ratio_at(epoch, seen);
-            let mut sent = exchange(&self.wires, self.exchange.share, ratio, epoch, &state);
+            let mut sent = exchange(&self.wires, (share, repartition), ratio, epoch, &state);
             if let Some(rule) = &mut *rule.borrow_mut() {
-                rule.decide(&mut sent, epoch + 1 < epochs);
+                rule.decide(&mut sent, !repartition.ends(epoch, epochs));
             } else if let Some(keeping) = self.exchange.kept {
-                sent.senders = keeping.senders(epoch, None);
+                sent.senders = keeping.senders(repartition.since(epoch), None);
             }
             sent
         };

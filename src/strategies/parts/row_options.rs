@@ -3,7 +3,9 @@
 
 use serde::Deserialize;
 
-use super::{Bound, BoundaryShare, ExchangePoint, Gradients, Keeping, RowExchange, Staleness};
+use super::{
+    Bound, BoundaryShare, ExchangePoint, Gradients, Keeping, Repartition, RowExchange, Staleness,
+};
 use crate::strategies::{OptionError, OptionInfo, options};
 
 /// All that an experiment file may say beside the codec.
@@ -22,6 +24,7 @@ struct Options {
     exchange: Option<ExchangePoint>,
     overlap: bool,
     gradients: Gradients,
+    repartition_every: Option<usize>,
 }
 
 /// Which rows cross.
@@ -77,6 +80,9 @@ impl RowExchange {
             share: share(read.share)?.or(self.share),
             overlap: read.overlap,
             gradients: read.gradients,
+            repartition: Repartition {
+                every: read.repartition_every,
+            },
             compression: compression.sending(
                 read.cache_features
                     .unwrap_or(self.compression.cache_features),
@@ -120,6 +126,20 @@ impl RowExchange {
             );
         }
         self.check_kept()?;
+        match self.repartition.every {
+            Some(0) => return refuse("repartition_every", "must be at least 1"),
+            Some(1)
+                if self
+                    .staleness
+                    .is_some_and(|late| late.fresh_every.is_none()) =>
+            {
+                return refuse(
+                    "repartition_every",
+                    "must be at least 2 with `late`: what is sent in an epoch is used in the next one with the same parts, and there is none",
+                );
+            }
+            _ => {}
+        }
         if let Some(late) = self.staleness.filter(|late| late.fresh_every.is_some()) {
             if late.rows.is_some() || late.gradients.is_some() {
                 return refuse(
@@ -259,7 +279,7 @@ fn share(share: Option<f64>) -> Result<Option<BoundaryShare>, OptionError> {
 
 /// Where no rows cross, nothing can be said of them.
 fn nothing_else(table: &toml::Table) -> Result<(), OptionError> {
-    let goes = ["rows", "overlap", "gradients"];
+    let goes = ["rows", "overlap", "gradients", "repartition_every"];
     let Some(key) = table.keys().find(|key| !goes.contains(&key.as_str())) else {
         return Ok(());
     };

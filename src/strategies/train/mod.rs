@@ -1,8 +1,8 @@
 //! `train`: any point of the space in which the strategies lie that exchange boundary rows.
 //!
 //! Which rows cross, when they are used, how they are encoded, in which form, how gradients are
-//! summed: each is an option of its own. With none it is `full`; the others are points of the same
-//! space.
+//! summed, how often nodes change workers: each is an option of its own. With none it is `full`;
+//! the others are points of the same space.
 //!
 //! | strategy | is `train` with |
 //! |---|---|
@@ -82,6 +82,11 @@ pub(super) const REGISTRATION: Registration = Registration {
             COMPRESS_LAST,
             OVERLAP,
             GRADIENTS,
+            OptionInfo {
+                name: "repartition_every",
+                default: "none",
+                meaning: "Every so many epochs nodes are dealt out anew, with as many parts of the same kind, and move to their next owners with all that is known of them.",
+            },
         ],
     },
     read,

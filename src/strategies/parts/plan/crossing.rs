@@ -4,7 +4,7 @@ use crate::graph::{BoundaryCounts, PartCounts};
 use crate::model::Work;
 use crate::net::{Bytes, TrafficKind, Way};
 use crate::sim::{Exchange, Track};
-use crate::strategies::parts::{Senders, Wire};
+use crate::strategies::parts::{Senders, Staleness, Wire};
 
 /// The rows that cross between one worker and the others, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,25 @@ pub enum Wait {
     Past,
     /// The one before, which nobody reads, and the one that it starts.
     Both,
+}
+
+impl Wait {
+    /// How the rows and gradients of an epoch are waited for, so many after nodes were dealt out.
+    pub(super) fn of(staleness: Option<Staleness>, since: usize) -> Self {
+        let Some(staleness) = staleness else {
+            return Self::Now;
+        };
+        let Some(before) = since.checked_sub(1) else {
+            let fresh = staleness.is_fresh(since);
+            return if fresh { Self::Now } else { Self::Nothing };
+        };
+        match [before, since].map(|epoch| staleness.is_fresh(epoch)) {
+            [false, false] => Self::Before,
+            [false, true] => Self::Both,
+            [true, false] => Self::Past,
+            [true, true] => Self::Now,
+        }
+    }
 }
 
 impl CrossingPlan {

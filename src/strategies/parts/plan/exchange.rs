@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::batches::BatchPlan;
 use super::crossing::{Wait, exchange, messages, peers, receive_features, send_features};
+use super::moves::Moves;
 use super::share::{Drawn, HaloEdges};
 use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
@@ -27,6 +28,9 @@ pub type Exchanges = Box<dyn FnMut(usize, Option<&Decision>) -> EpochExchange + 
 
 /// Plans a training that exchanges boundary rows and sums gradients.
 pub struct ExchangePlanner {
+    /// With the first parts.
+    first: Arc<Setting>,
+    /// With those of the epoch.
     setting: Arc<Setting>,
     epochs: usize,
     epoch: usize,
@@ -49,7 +53,10 @@ pub struct ExchangePlanner {
 /// What is the same for all workers in an epoch.
 struct Epoch {
     number: usize,
-    is_last: bool,
+    /// Epochs since nodes were dealt out.
+    since: usize,
+    /// Whether it is the last with these parts.
+    ends: bool,
     sent: EpochExchange,
     /// How the features of the next epoch travel during this one, if they do.
     ahead: Option<Wire>,
@@ -65,7 +72,6 @@ impl ExchangePlanner {
             Some(sending) if sending.keeps_features => BatchForm::KeepingFeatures,
             Some(_) => BatchForm::Together,
         };
-        let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
         let batches = BatchPlan::new(setting, form, when.gradients_overlap);
         let steps = setting.training.epochs * batches.as_ref().map_or(1, BatchPlan::steps);
         Self {
@@ -75,23 +81,41 @@ impl ExchangePlanner {
             arrivals: Arrivals::new(Arc::clone(setting)),
             batches,
             learner: LearnerPlan::of_model(when.gradients, setting, steps),
-            features: setting.counts.parts.iter().map(own).collect(),
+            features: own_features(setting),
             sending,
             ahead: false,
             halo_edges: None,
             late: Vec::new(),
             last: Arc::default(),
+            first: Arc::clone(setting),
             setting: Arc::clone(setting),
         }
+    }
+
+    /// Nodes are dealt out anew, if they are in the next epoch: what moves, and the parts before.
+    fn repartition(&mut self) -> Option<(Moves, Arc<Setting>)> {
+        let repartition = self.when.repartition;
+        if !repartition.begins(self.epoch) {
+            return None;
+        }
+        // What can be wrong with a division is wrong with the first; if not, the program says so.
+        let after = self.first.repartitioned(repartition.round(self.epoch));
+        let before = std::mem::replace(&mut self.setting, after.ok()?);
+        self.arrivals = Arrivals::new(Arc::clone(&self.setting));
+        self.features = own_features(&self.setting);
+        (self.halo_edges, self.late) = (None, Vec::new());
+        Some((Moves::new(&before, &self.setting), before))
     }
 
     /// What travels in the next epoch.
     fn begin(&mut self, decided: Option<&Decision>) -> Epoch {
         let number = self.epoch;
-        let is_last = number + 1 == self.epochs;
+        let repartition = self.when.repartition;
+        let ends = repartition.ends(number, self.epochs);
         let mut epoch = Epoch {
             number,
-            is_last,
+            since: repartition.since(number),
+            ends,
             sent: EpochExchange::default(),
             ahead: None,
             drawn: None,
@@ -100,7 +124,7 @@ impl ExchangePlanner {
             return epoch;
         };
         epoch.sent = (sending.exchange)(number, decided);
-        if self.when.features_ahead && epoch.sent.gauge.is_none() && !is_last {
+        if self.when.features_ahead && epoch.sent.gauge.is_none() && !ends {
             epoch.ahead = (sending.exchange)(number + 1, None).features();
         }
         if let Some(share) = epoch.sent.share {
@@ -179,7 +203,7 @@ impl ExchangePlanner {
         }
         let features = self.all_features(track, rank, epoch);
         let crossing = CrossingPlan {
-            wait: self.wait(epoch.number),
+            wait: Wait::of(self.when.staleness, epoch.since),
             senders: epoch.sent.senders.clone(),
             looks: (self.when.kept).is_some_and(|keeping| keeping.threshold.is_some()),
             ..self.crossing(rank)
@@ -194,23 +218,6 @@ impl ExchangePlanner {
             return CrossingPlan::of_blocks(counts, rank);
         }
         CrossingPlan::whole(&counts.parts[rank])
-    }
-
-    /// How the rows and gradients of an epoch are waited for.
-    fn wait(&self, epoch: usize) -> Wait {
-        let Some(staleness) = self.when.staleness else {
-            return Wait::Now;
-        };
-        let Some(before) = epoch.checked_sub(1) else {
-            let fresh = staleness.is_fresh(epoch);
-            return if fresh { Wait::Now } else { Wait::Nothing };
-        };
-        match [before, epoch].map(|epoch| staleness.is_fresh(epoch)) {
-            [false, false] => Wait::Before,
-            [false, true] => Wait::Both,
-            [true, false] => Wait::Past,
-            [true, true] => Wait::Now,
-        }
     }
 
     /// A worker draws its part of the boundary, tells the others, and hears what they drew.
@@ -242,7 +249,7 @@ impl ExchangePlanner {
         let crossing = self.crossing(rank);
         let wire = epoch.sent.wires[0].as_ref();
         if let (true, Some(wire)) = (self.features_late(), wire) {
-            return self.late_features(track, rank, &crossing, wire, epoch.number);
+            return self.late_features(track, rank, &crossing, wire, epoch.since);
         }
         self.fetch(track, rank, &crossing, wire, self.ahead);
         if setting.counts.dense || !setting.holds_graph() {
@@ -279,7 +286,7 @@ impl ExchangePlanner {
         rank: usize,
         crossing: &CrossingPlan,
         wire: &Wire,
-        epoch: usize,
+        since: usize,
     ) -> InputShape {
         let part = &self.setting.counts.parts[rank];
         let width = self.setting.model.features();
@@ -287,7 +294,7 @@ impl ExchangePlanner {
         let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
         let from = peers(&crossing.receives);
         let sent = exchange(TrafficKind::Feature, 0, to, from);
-        let wait = self.wait(epoch);
+        let wait = Wait::of(self.when.staleness, since);
         wait.write(track, sent);
         let read = match wait {
             Wait::Now | Wait::Both => Some(wire),
@@ -417,7 +424,7 @@ impl ExchangePlanner {
     fn end(&self, track: &mut Track, epoch: &Epoch) {
         let (sent, layers) = (&epoch.sent, self.setting.model.layers());
         let late = self.when.staleness;
-        if epoch.is_last && late.is_some_and(|late| !late.is_fresh(epoch.number)) {
+        if epoch.ends && late.is_some_and(|late| !late.is_fresh(epoch.since)) {
             let first = usize::from(!sent.crosses_after_product(0));
             if self.features_late() && first == 1 {
                 track.finish_exchange(TrafficKind::Feature, 0);
@@ -439,11 +446,18 @@ impl ExchangePlanner {
     }
 }
 
+/// The features of each worker's own nodes.
+fn own_features(setting: &Setting) -> Vec<InputShape> {
+    let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
+    setting.counts.parts.iter().map(own).collect()
+}
+
 impl Planner for ExchangePlanner {
     fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
+        let moved = self.repartition();
         let epoch = self.begin(decided);
         let late = self.when.staleness;
-        if late.is_some_and(|late| late.is_fresh(epoch.number)) {
+        if late.is_some_and(|late| late.is_fresh(epoch.since)) {
             self.late.clear();
         }
         let mut tracks = vec![Track::default(); self.setting.workers()];
@@ -458,6 +472,9 @@ impl Planner for ExchangePlanner {
             self.batches = Some(batches);
         } else {
             for (rank, track) in tracks.iter_mut().enumerate() {
+                if let Some((moves, before)) = &moved {
+                    moves.write(track, rank, [before, &self.setting]);
+                }
                 self.whole(track, rank, &epoch);
                 self.update(track, rank, epoch.number);
             }

@@ -6,6 +6,7 @@
 //! Crossing, HaloExchange       CrossingPlan, FeaturePlan
 //! Pass                         PassPlan
 //! ask_owners                   asks
+//! move_nodes                   Moves
 //! partition_parallel           ExchangePlanner
 //! sum_steps                    StepPlanner
 //! SummedPass                   SummedPlan
@@ -17,6 +18,7 @@ mod each;
 mod exchange;
 mod features;
 mod memory;
+mod moves;
 mod pass;
 mod requests;
 mod share;
