@@ -50,17 +50,25 @@ pub(crate) fn sampler(criterion: &mut Criterion) {
     };
     let mut group = criterion.benchmark_group("sampler");
     group.sample_size(20);
-    group.throughput(Throughput::Elements(u64::from(BATCH)));
+    let draw = |step: usize| {
+        let sampler = Sampler::new(0, 0, step, &FANOUTS);
+        let mut rows: Vec<u32> = (0..BATCH).map(|i| i * 169 + step as u32 % 169).collect();
+        let mut edges = 0;
+        for hop in 0..FANOUTS.len() {
+            let layer = SampledLayer::draw(&sampler, hop, &view, rows);
+            edges += layer.adjacency.edges();
+            rows = layer.rows;
+        }
+        edges
+    };
+    // Every step draws other nodes, and about as many edges.
+    let edges = (0..20).map(&draw).sum::<usize>() / 20;
+    group.throughput(Throughput::Elements(edges as u64));
     group.bench_function(BenchmarkId::from_parameter("15, 10, 5"), |bencher| {
         let mut step = 0;
         bencher.iter(|| {
             step += 1;
-            let sampler = Sampler::new(0, 0, step, &FANOUTS);
-            let mut rows: Vec<u32> = (0..BATCH).map(|i| i * 169 + step as u32 % 169).collect();
-            for hop in 0..FANOUTS.len() {
-                rows = SampledLayer::draw(&sampler, hop, &view, rows).rows;
-            }
-            rows
+            draw(step)
         });
     });
     group.finish();

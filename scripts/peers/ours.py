@@ -14,8 +14,9 @@ def file(path):
     return f'path = "{path}"\nformat = "npz-edges"\nsplit = "public"\nnormalise_features = false'
 
 
-def experiment(data, model, layers, hidden, epochs, backend="flex", adapter=None):
+def experiment(data, model, layers, hidden, epochs, backend="flex", adapter=None, batch=None):
     adapters = f'adapters = ["{adapter}"]' if adapter else ""
+    batches = f"batch = {{ size = {batch[0]}, fanouts = {list(batch[1])} }}" if batch else ""
     return f"""
 name = "epochs"
 seeds = [0]
@@ -30,6 +31,7 @@ dropout = 0.0
 [training]
 epochs = {epochs}
 evaluate_every = {epochs}
+{batches}
 [partition]
 workers = 1
 [network]

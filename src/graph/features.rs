@@ -1,5 +1,7 @@
 //! Node features, dense or sparse.
 
+use rayon::prelude::*;
+
 use super::coded::CodedRows;
 
 /// One row of numbers per node, `[nodes, width]`. Bags of words stay sparse from the file to the
@@ -34,6 +36,9 @@ const SPARSE_BELOW: f64 = 0.1;
 /// From this share of stored values on the dense product is faster than the sparse one: it does
 /// several times as many multiply-adds a second.
 const DENSE_FROM: f64 = 0.2;
+
+/// Rows that a thread gathers before it asks for others.
+const ROWS_AT_A_TIME: usize = 256;
 
 /// Values that are looked at together when zeros are passed over.
 const ZEROS: usize = 16;
@@ -298,10 +303,16 @@ impl Features {
         match self {
             Self::Coded(rows) => Self::Coded(rows.select(nodes)),
             Self::Dense { width, values } => {
-                let row = |&node: &u32| &values[node as usize * width..][..*width];
+                let mut picked = vec![0.0; nodes.len() * width];
+                let rows = picked
+                    .par_chunks_exact_mut(*width)
+                    .with_min_len(ROWS_AT_A_TIME);
+                rows.zip(nodes).for_each(|(row, &node)| {
+                    row.copy_from_slice(&values[node as usize * width..][..*width]);
+                });
                 Self::Dense {
                     width: *width,
-                    values: nodes.iter().flat_map(row).copied().collect(),
+                    values: picked,
                 }
             }
             Self::Sparse {

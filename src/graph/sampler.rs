@@ -2,8 +2,13 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::{Csr, Peers};
 use crate::rng::{Purpose, mix};
+
+/// Rows that a thread draws for before it asks for others.
+const ROWS_AT_A_TIME: usize = 256;
 
 /// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and
 /// Leskovec, 2017, algorithm 2).
@@ -90,13 +95,11 @@ impl SampledLayer {
     /// Draws for distinct own rows `outputs`. O(view rows + edges of the outputs).
     pub fn draw(sampler: &Sampler<'_>, hop: usize, view: &View<'_>, outputs: Vec<u32>) -> Self {
         let name = |row: u32| view.nodes[row as usize];
-        let mut drawn = Vec::with_capacity(outputs.len());
-        let mut degrees = Vec::with_capacity(outputs.len());
-        for &row in &outputs {
-            let neighbours = view.adjacency.neighbours(row as usize);
-            degrees.push(neighbours.len());
-            drawn.push(sampler.draw(hop, name(row), neighbours, name));
-        }
+        let neighbours = |row: u32| view.adjacency.neighbours(row as usize);
+        let rows = outputs.par_iter().with_min_len(ROWS_AT_A_TIME);
+        let drawn = rows.map(|&row| sampler.draw(hop, name(row), neighbours(row), name));
+        let drawn: Vec<Vec<u32>> = drawn.collect();
+        let degrees = outputs.iter().map(|&row| neighbours(row).len()).collect();
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
 
@@ -123,15 +126,21 @@ impl SampledLayer {
                 rows.push(u);
             }
         }
-        rows[count..].sort_unstable();
+        // Rows differ, so that an unstable sort has one outcome.
+        rows[count..].par_sort_unstable();
         for (at, &row) in (0_u32..).zip(&rows) {
             place[row as usize] = at;
         }
-        let entries = (0_u32..).zip(drawn).flat_map(|(v, chosen)| {
-            let place = &place;
-            chosen.iter().map(move |&u| (place[u as usize], v))
+        let each = drawn.par_iter().with_min_len(ROWS_AT_A_TIME);
+        let each = each.map(|chosen| {
+            let mut places: Vec<u32> = chosen.iter().map(|&u| place[u as usize]).collect();
+            places.sort_unstable();
+            places
         });
-        let adjacency = Csr::rectangular(count, rows.len(), entries);
+        let mut each: Vec<Vec<u32>> = each.collect();
+        // Where nothing is drawn of any, rows are empty.
+        each.resize_with(count, Vec::new);
+        let adjacency = Csr::of_rows(rows.len(), &each);
         let others = rows[count..].partition_point(|&row| (row as usize) < own);
         Self {
             own: count + others,
