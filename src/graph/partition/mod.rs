@@ -309,7 +309,10 @@ mod tests {
             };
             assert_eq!(again(0), divide(method, &ring(90), 3, 5));
             assert_eq!(again(2), again(2));
-            assert_ne!(again(1), again(2));
+            // Of so small a graph other methods may find the same parts twice.
+            if method == PartitionMethod::Random {
+                assert_ne!(again(1), again(2));
+            }
         }
     }
 
