@@ -11,7 +11,8 @@ use super::{
 use crate::model::{Gnn, Input};
 use crate::net::{CodingError, CodingErrors, Reduce, TrafficKind, Way};
 use crate::sim::{
-    Activity, EpochReport, PendingExchange, Restoring, Saved, Saving, Shard, SimError, Worker,
+    Activity, EpochReport, PendingExchange, Restoring, Saved, Saving, Setting, Shard, SimError,
+    Worker,
 };
 
 /// How a worker gets the loss and gradient of a step.
@@ -154,6 +155,21 @@ impl Trainer {
         }))
     }
 
+    /// The trainer on other parts, to which nodes move first.
+    fn moved(
+        self,
+        worker: &mut Worker,
+        parts: &Arc<Setting>,
+        exchange: bool,
+        when: When,
+    ) -> Result<Self, SimError> {
+        drop(self); // before others' rows come
+        move_nodes(worker, parts)?;
+        Ok(worker.compute(Activity::Exchange, |worker| {
+            Self::new(worker, exchange, when)
+        }))
+    }
+
     /// Waits for what is still under way after the last step.
     fn finish(&self, worker: &mut Worker) -> Result<(), SimError> {
         match self {
@@ -264,11 +280,7 @@ pub fn partition_parallel_with(
         };
         worker.begin_epoch_as(epoch, sent.now.decided.as_ref())?;
         if let Some(parts) = parts {
-            drop(trainer); // before others' rows come
-            move_nodes(worker, &parts)?;
-            trainer = worker.compute(Activity::Exchange, |worker| {
-                Trainer::new(worker, exchange.is_some(), when)
-            });
+            trainer = trainer.moved(worker, &parts, exchange.is_some(), when)?;
         }
         // With the next parts everything begins anew.
         let ends = when.repartition.ends(epoch, epochs);
