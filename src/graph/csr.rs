@@ -131,19 +131,6 @@ impl Csr {
         }
     }
 
-    /// A matrix of these rows, each of which has distinct columns in ascending order.
-    pub(crate) fn of_rows(columns: usize, rows: &[Vec<u32>]) -> Self {
-        let ends = rows.iter().scan(0, |end, row| {
-            *end += row.len();
-            Some(*end)
-        });
-        Self {
-            columns,
-            offsets: std::iter::once(0).chain(ends).collect(),
-            neighbours: Rows::Held(rows.concat()),
-        }
-    }
-
     /// A matrix of rows that are in order already: `offsets` as of [`Csr::offsets`], `neighbours`
     /// as of [`Csr::indices`]. None if they are no such rows. O(rows + entries).
     pub fn from_rows(columns: usize, offsets: Vec<usize>, neighbours: Vec<u32>) -> Option<Self> {

@@ -135,12 +135,19 @@ impl SampledLayer {
         let each = each.map(|chosen| {
             let mut places: Vec<u32> = chosen.iter().map(|&u| place[u as usize]).collect();
             places.sort_unstable();
+            places.dedup();
             places
         });
         let mut each: Vec<Vec<u32>> = each.collect();
         // Where nothing is drawn of any, rows are empty.
         each.resize_with(count, Vec::new);
-        let adjacency = Csr::of_rows(rows.len(), &each);
+        let ends = each.iter().scan(0, |end, places| {
+            *end += places.len();
+            Some(*end)
+        });
+        let offsets = std::iter::once(0).chain(ends).collect();
+        let adjacency = Csr::from_rows(rows.len(), offsets, each.concat())
+            .expect("places are sorted, and within the rows");
         let others = rows[count..].partition_point(|&row| (row as usize) < own);
         Self {
             own: count + others,

@@ -143,11 +143,10 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
 fn parts_that_came_in_messages_are_those_that_are_cut_from_the_graph() {
     // Until it is killed a worker has its part from the others; then from the graph itself.
     let several = case().data.replace(" }\n", ", labels = 40 }\n");
-    let several: &str = several.leak();
     let half = case()
         .data
         .replace("\nsplit", "\nfeature_storage = \"f16\"\nsplit");
-    for data in [CORA, several, half.leak()] {
+    for data in [CORA, several.leak(), half.leak()] {
         let case = Case { data, ..case() };
         goes_on(&case, "train", "repartition_every = 2");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::command::{folder_with, grapevine};
 use crate::common::{CORA, Case, KINDS, assert_close, bits, losses};
 use crate::determinism::assert_same_tables;
-use grapevine::graph::{BatchSpec, PartitionMethod};
+use grapevine::graph::PartitionMethod;
 use grapevine::net::TrafficKind;
 
 #[test]
@@ -39,8 +39,8 @@ fn exact_training_does_not_depend_on_who_owns_what() {
 
 #[test]
 fn sparse_features_several_labels_and_every_partitioner_move() {
-    let several = "synthetic = { kind = \"sbm\", nodes = 120, classes = 3, features = 10, degree_within = 4.0, degree_between = 2.0, labels = 5 }\nsplit = { train = 0.5, val = 0.2 }";
-    for (data, tasks) in [(CORA, 1), (several, 2)] {
+    let several = Case::default().data.replace(" }\n", ", labels = 5 }\n");
+    for data in [CORA, several.leak()] {
         for method in [
             PartitionMethod::Random,
             PartitionMethod::Metis,
@@ -56,7 +56,7 @@ fn sparse_features_several_labels_and_every_partitioner_move() {
             };
             let still = case.run("full", "");
             let moving = case.run("train", "repartition_every = 1");
-            let what = format!("{method:?}, {tasks}");
+            let what = format!("{method:?} of {data}");
             assert_close(&losses(&moving), &losses(&still), 2e-4, &what);
         }
     }
@@ -127,14 +127,7 @@ fn what_cannot_move_is_refused() {
         "train",
         "repartition_every = 1\nlate = true\nfresh_every = 2",
     );
-    let batches = Case {
-        batch: Some(BatchSpec {
-            size: 8,
-            fanouts: vec![3; 3],
-        }),
-        ..Case::default()
-    };
-    let (_, message) = batches.refused("train", "repartition_every = 1");
+    let (_, message) = Case::in_batches().refused("train", "repartition_every = 1");
     assert!(message.contains("leave out `training.batch`"), "{message}");
 }
 

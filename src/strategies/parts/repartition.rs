@@ -219,10 +219,13 @@ fn unpack(
     features.reserve(known.len());
     let owned = &shard.nodes[..shard.owned];
     for Known { node, .. } in &known {
-        match (rows.get(node), owned.binary_search(node)) {
-            (Some(row), _) => features.append(row),
-            (None, Ok(row)) => features.append(&shard.features.dense_rows(&[row as u32])),
-            (None, Err(_)) => {}
+        if let Some(row) = rows.get(node) {
+            features.append(row);
+        } else if let Ok(row) = owned.binary_search(node) {
+            features.append(&shard.features.dense_rows(&[row as u32]));
+        } else {
+            let what = format!("nobody told the features of node {node}");
+            return Err(SimError::Strategy(what));
         }
     }
     if matches!(&shard.features, Features::Coded(rows) if rows.is_half()) {
