@@ -184,6 +184,7 @@ impl Csr {
     }
 
     /// Sources of the edges that end in node `v`, ascending.
+    #[inline]
     pub fn neighbours(&self, v: usize) -> &[u32] {
         self.neighbours.get(self.offsets[v]..self.offsets[v + 1])
     }

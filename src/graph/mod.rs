@@ -32,6 +32,7 @@ mod features;
 mod fingerprint;
 mod labels;
 mod larger;
+mod lists;
 mod loaders;
 mod mapped;
 mod metric;
@@ -75,6 +76,7 @@ pub(crate) use expected::{CutFit, FitEnd, PUBLISHED, PublishedSize, Samples, sam
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
 pub(crate) use larger::Room;
+pub(crate) use lists::Lists;
 pub use metric::{Metric, Task, TaskSpec};
 pub(crate) use partition::CONCENTRATIONS;
 pub use partition::{CutPart, EdgeMethod, Known, Partition, VertexCut};

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::lists::Lists;
 use super::{Csr, Peers};
 use crate::rng::{Purpose, mix};
 
-/// Rows that a thread draws for before it asks for others.
-const ROWS_AT_A_TIME: usize = 256;
+/// Numbers that are worked out before any is looked at: so they do not wait for each other.
+const TOGETHER: usize = 16;
 
 /// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and
 /// Leskovec, 2017, algorithm 2).
@@ -35,8 +36,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Neighbours drawn at a hop for the node with global number `node`, in the order in which
-    /// `neighbours` has them; `name` gives the global number of a neighbour. O(degree · log
-    /// degree).
+    /// `neighbours` has them; `name` gives the global number of a neighbour. O(degree).
     pub fn draw(
         &self,
         hop: usize,
@@ -44,23 +44,62 @@ impl<'a> Sampler<'a> {
         neighbours: &[u32],
         name: impl Fn(u32) -> u32,
     ) -> Vec<u32> {
+        let mut drawn = Vec::new();
+        let numbered = &mut Vec::new();
+        self.draw_onto(hop, (node, neighbours), name, numbered, &mut drawn);
+        drawn
+    }
+
+    /// As [`draw`](Self::draw), behind what `drawn` has already; `numbered` is memory to work in.
+    pub(crate) fn draw_onto(
+        &self,
+        hop: usize,
+        (node, neighbours): (u32, &[u32]),
+        name: impl Fn(u32) -> u32,
+        numbered: &mut Vec<(u64, usize)>,
+        drawn: &mut Vec<u32>,
+    ) {
         let fanout = self.fanouts[hop];
         if neighbours.len() <= fanout {
-            return neighbours.to_vec();
+            return drawn.extend_from_slice(neighbours);
         }
         let key = mix(mix(self.key, hop as u64), u64::from(node));
         // `mix` with one key is one-to-one, so no two neighbours have the same number.
-        let mut numbered: Vec<(u64, usize)> = neighbours
-            .iter()
-            .map(|&u| mix(key, u64::from(name(u))))
-            .zip(0..)
-            .collect();
-        numbered.select_nth_unstable(fanout);
-        let mut places: Vec<usize> = numbered[..fanout].iter().map(|&(_, at)| at).collect();
+        let number = |&u: &u32| mix(key, u64::from(name(u)));
+        let bound = likely_bound(fanout, neighbours.len());
+        numbered.clear();
+        // Of a hub's neighbours few can be among the smallest: most are not even written down.
+        for (start, some) in (0..).step_by(TOGETHER).zip(neighbours.chunks(TOGETHER)) {
+            let mut numbers = [u64::MAX; TOGETHER];
+            for (place, u) in numbers.iter_mut().zip(some) {
+                *place = number(u);
+            }
+            if numbers.iter().any(|&number| number < bound) {
+                let below = numbers.into_iter().zip(start..);
+                numbered.extend(below.filter(|&(number, _)| number < bound));
+            }
+        }
+        if numbered.len() < fanout {
+            numbered.clear();
+            numbered.extend(neighbours.iter().map(number).zip(0..));
+        }
+        if numbered.len() > fanout {
+            numbered.select_nth_unstable(fanout);
+            numbered.truncate(fanout);
+        }
         // Back in the order of the neighbours, which is that of sums.
-        places.sort_unstable();
-        places.into_iter().map(|at| neighbours[at]).collect()
+        numbered.sort_unstable_by_key(|&(_, at)| at);
+        drawn.extend(numbered.iter().map(|&(_, at)| neighbours[at]));
     }
+}
+
+/// A number below which some more than `wanted` of so many uniform ones lie: more than four
+/// standard deviations more, so that fewer than `wanted` are rare. No draw depends on it.
+fn likely_bound(wanted: usize, of: usize) -> u64 {
+    let wanted = wanted as f64;
+    let share = (wanted + 5.0 * wanted.sqrt() + 8.0) / of as f64;
+    // Saturates where that is all of them.
+    (share * 2.0_f64.powi(64)) as u64
 }
 
 /// A worker's piece of the graph that is drawn from: own rows first, then those of others.
@@ -96,19 +135,21 @@ impl SampledLayer {
     pub fn draw(sampler: &Sampler<'_>, hop: usize, view: &View<'_>, outputs: Vec<u32>) -> Self {
         let name = |row: u32| view.nodes[row as usize];
         let neighbours = |row: u32| view.adjacency.neighbours(row as usize);
-        let rows = outputs.par_iter().with_min_len(ROWS_AT_A_TIME);
-        let drawn = rows.map(|&row| sampler.draw(hop, name(row), neighbours(row), name));
-        let drawn: Vec<Vec<u32>> = drawn.collect();
+        let drawn = Lists::make(outputs.len(), Vec::new, |numbered, at, drawn| {
+            let row = outputs[at];
+            let near = (name(row), neighbours(row));
+            sampler.draw_onto(hop, near, name, numbered, drawn);
+        });
         let degrees = outputs.iter().map(|&row| neighbours(row).len()).collect();
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
 
     /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were
-    /// `drawn`: rows of a view of `all` rows, of which the first `own` are own ones. O(all +
-    /// neighbours drawn).
-    pub fn of(
+    /// `drawn`, each once: rows of a view of `all` rows, of which the first `own` are own ones.
+    /// Where there are no lists, nothing was drawn of any. O(all + neighbours drawn).
+    pub(crate) fn of(
         outputs: Vec<u32>,
-        drawn: &[Vec<u32>],
+        drawn: &Lists,
         degrees: Vec<usize>,
         own: usize,
         all: usize,
@@ -120,7 +161,7 @@ impl SampledLayer {
             place[row as usize] = at;
         }
         let mut rows = outputs;
-        for &u in drawn.iter().flatten() {
+        for &u in drawn.values() {
             if place[u as usize] == NOWHERE {
                 place[u as usize] = 0; // its place is known when all are
                 rows.push(u);
@@ -131,22 +172,17 @@ impl SampledLayer {
         for (at, &row) in (0_u32..).zip(&rows) {
             place[row as usize] = at;
         }
-        let each = drawn.par_iter().with_min_len(ROWS_AT_A_TIME);
-        let each = each.map(|chosen| {
-            let mut places: Vec<u32> = chosen.iter().map(|&u| place[u as usize]).collect();
-            places.sort_unstable();
-            places.dedup();
-            places
-        });
-        let mut each: Vec<Vec<u32>> = each.collect();
-        // Where nothing is drawn of any, rows are empty.
-        each.resize_with(count, Vec::new);
-        let ends = each.iter().scan(0, |end, places| {
-            *end += places.len();
-            Some(*end)
-        });
-        let offsets = std::iter::once(0).chain(ends).collect();
-        let adjacency = Csr::from_rows(rows.len(), offsets, each.concat())
+        let each = Lists::make(
+            count,
+            || (),
+            |(), at, places| {
+                let start = places.len();
+                places.extend(drawn.get(at).iter().map(|&u| place[u as usize]));
+                places[start..].sort_unstable();
+            },
+        );
+        let (offsets, places) = each.into_parts();
+        let adjacency = Csr::from_rows(rows.len(), offsets, places)
             .expect("places are sorted, and within the rows");
         let others = rows[count..].partition_point(|&row| (row as usize) < own);
         Self {
@@ -307,6 +343,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_neighbours_with_the_smallest_numbers_are_drawn_in_their_order(
+            degree in prop_oneof![0_u32..60, 0_u32..4000],
+            fanout in 1_usize..40,
+            seed in any::<u64>(),
+            node in 0_u32..9,
+        ) {
+            let neighbours: Vec<u32> = (0..degree).map(|at| 3 * at + 1).collect();
+            let fanouts = [fanout];
+            let sampler = Sampler::new(seed, 2, 5, &fanouts);
+            let key = mix(mix(sampler.key, 0), u64::from(node));
+            let name = |u: u32| u + 7;
+            let mut smallest = neighbours.clone();
+            smallest.sort_by_key(|&u| mix(key, u64::from(name(u))));
+            smallest.truncate(fanout);
+            smallest.sort_unstable();
+            prop_assert_eq!(sampler.draw(0, node, &neighbours, name), smallest);
+        }
+
         #[test]
         fn the_mean_over_all_samples_of_a_scaled_sum_is_the_sum(
             values in prop::collection::vec(-4.0_f64..4.0, 1..7), fanout in 1_usize..7,

@@ -6,6 +6,8 @@
 //! thread, and parts are added up in their order. How many parts there are depends on the rows
 //! alone, so the bits do not depend on the number of threads.
 
+use std::mem::MaybeUninit;
+
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use gemm::Parallelism;
@@ -19,6 +21,14 @@ const SERIAL_WORK: usize = 192 * 192 * 192;
 
 /// Rows of a part, at least: with fewer, writing its result takes as long as the product.
 const PART_ROWS: usize = 1536;
+
+/// Columns of a left side, at most, whose rows are divided here: the library leaves threads waiting
+/// for each other in such a product. A sum of so few terms is added in one order, however its rows
+/// are divided.
+const NARROW: usize = 256;
+
+/// Rows of a piece of such a product.
+const PIECE_ROWS: usize = 256;
 
 /// Most parts: the work of as many threads, and the memory of so many weights.
 const MOST_PARTS: usize = 32;
@@ -96,21 +106,70 @@ unsafe fn multiply(out: *mut f32, a: View<'_>, b: View<'_>, adds: bool, threads:
     }
 }
 
-/// `a·b` in fresh memory, which is written once and never cleared.
+/// As [`multiply`], on the threads that it pays for: a narrow left side is divided by its rows,
+/// where both sides lie row by row.
+///
+/// # Safety
+/// The values of `out` are set, if `adds`.
+unsafe fn multiply_on_all(out: &mut [MaybeUninit<f32>], a: View<'_>, b: View<'_>, adds: bool) {
+    let ([rows, inner], [_, columns]) = (a.shape, b.shape);
+    assert_eq!(
+        out.len(),
+        rows * columns,
+        "a product and what it is added to"
+    );
+    let threads = parallelism(rows, columns, inner);
+    let straight = a.strides[1] == 1 && b.strides[1] == 1;
+    let serial = matches!(threads, Parallelism::None);
+    let by_rows = !serial && inner <= NARROW && straight;
+    if !by_rows {
+        // SAFETY: as many values as the product has; of what they are the caller vouches.
+        return unsafe { multiply(out.as_mut_ptr().cast(), a, b, adds, threads) };
+    }
+    let pieces = out.par_chunks_mut(PIECE_ROWS * columns);
+    let pieces = pieces.zip(a.values.par_chunks(PIECE_ROWS * inner));
+    pieces.for_each(|(out, values)| {
+        let a = View::new(values, [values.len() / inner, inner]);
+        // SAFETY: as above, of a piece.
+        unsafe { multiply(out.as_mut_ptr().cast(), a, b, adds, Parallelism::None) };
+    });
+}
+
+/// `a·b` in fresh memory, which is written once and never cleared: by `multiply`, which sets it.
 #[allow(unsafe_code)]
-fn product(a: View<'_>, b: View<'_>, threads: Parallelism) -> Vec<f32> {
+fn made(
+    a: View<'_>,
+    b: View<'_>,
+    multiply: impl FnOnce(&mut [MaybeUninit<f32>], View<'_>, View<'_>),
+) -> Vec<f32> {
     let ([rows, inner], [_, columns]) = (a.shape, b.shape);
     let count = rows * columns;
     if count == 0 || inner == 0 {
         return vec![0.0; count];
     }
     let mut out = Vec::with_capacity(count);
+    multiply(&mut out.spare_capacity_mut()[..count], a, b);
     // SAFETY: there is room for `count` values, and the product sets all of them.
-    unsafe {
-        multiply(out.as_mut_ptr(), a, b, false, threads);
-        out.set_len(count);
-    }
+    unsafe { out.set_len(count) };
     out
+}
+
+/// `a·b` on the threads that it pays for.
+#[allow(unsafe_code)]
+fn product(a: View<'_>, b: View<'_>) -> Vec<f32> {
+    // SAFETY: nothing is added.
+    made(a, b, |out, a, b| unsafe {
+        multiply_on_all(out, a, b, false);
+    })
+}
+
+/// `a·b`, divided by the library, if it is to be.
+#[allow(unsafe_code)]
+fn product_on(a: View<'_>, b: View<'_>, threads: Parallelism) -> Vec<f32> {
+    // SAFETY: as many values as the product has, to which nothing is added.
+    made(a, b, |out, a, b| unsafe {
+        multiply(out.as_mut_ptr().cast(), a, b, false, threads);
+    })
 }
 
 /// `xᵀ·g` for `x [rows, inputs]` and `g [rows, outputs]`: `[inputs, outputs]`.
@@ -124,7 +183,7 @@ fn weight_gradient(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f
     let one = |(x, g): (&[f32], &[f32]), threads| {
         let rows = x.len() / inputs;
         let g = View::new(g, [rows, outputs]).transposed();
-        product(g, View::new(x, [rows, inputs]), threads)
+        product_on(g, View::new(x, [rows, inputs]), threads)
     };
     let sum = if part == rows {
         one((x, g), parallelism(inputs, outputs, rows))
@@ -182,36 +241,30 @@ impl<B: Host> ProductKernels for B {
         base: Option<FloatTensor<Self>>,
     ) -> FloatTensor<Self> {
         let ([rows, inputs], outputs) = (x.shape().dims(), w.shape()[1]);
-        let threads = parallelism(rows, inputs, outputs);
         let (x, w) = (B::values(x), B::values(w));
         let (x, w) = (
             View::new(&x, [rows, inputs]),
             View::new(&w, [inputs, outputs]),
         );
         let Some(base) = base else {
-            return B::tensor(product(x, w, threads), [rows, outputs]);
+            return B::tensor(product(x, w), [rows, outputs]);
         };
         if rows * outputs == 0 || inputs == 0 {
             return base;
         }
         B::update(base, |sums| {
-            assert_eq!(
-                sums.len(),
-                rows * outputs,
-                "a product and what it is added to"
-            );
-            // SAFETY: as many values as the product has, all of them set.
-            unsafe { multiply(sums.as_mut_ptr(), x, w, true, threads) }
+            let sums = std::ptr::from_mut(sums) as *mut [MaybeUninit<f32>];
+            // SAFETY: the same values, all of them set, and nothing takes them away.
+            unsafe { multiply_on_all(&mut *sums, x, w, true) }
         })
     }
 
     fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
         let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
-        let threads = parallelism(rows, inputs, outputs);
         let (g, w) = (B::values(g), B::values(w));
         let w = View::new(&w, [inputs, outputs]).transposed();
         let g = View::new(&g, [rows, outputs]);
-        B::tensor(product(g, w, threads), [rows, inputs])
+        B::tensor(product(g, w), [rows, inputs])
     }
 
     fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -248,6 +301,28 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_product_divided_by_rows_has_the_bits_of_the_whole(
+            rows in 1_usize..5 * PIECE_ROWS,
+            inner in 100..NARROW + 9,
+            columns in 64_usize..90,
+            seed in any::<u32>().prop_map(u64::from),
+            adds in any::<bool>(),
+        ) {
+            let (a, b) = (drawn::values(rows * inner, seed), drawn::values(inner * columns, seed + 1));
+            let (a, b) = (View::new(&a, [rows, inner]), View::new(&b, [inner, columns]));
+            let mut sums = [(); 2].map(|()| drawn::values(rows * columns, seed + 2));
+            let [divided, whole] = &mut sums;
+            let divided = std::ptr::from_mut(divided.as_mut_slice()) as *mut [MaybeUninit<f32>];
+            // SAFETY: values of vectors, all of them set, as many as the product has.
+            #[allow(unsafe_code)]
+            unsafe {
+                multiply_on_all(&mut *divided, a, b, adds);
+                multiply(whole.as_mut_ptr(), a, b, adds, Parallelism::None);
+            }
+            prop_assert_eq!(&sums[0], &sums[1]);
+        }
 
         #[test]
         fn the_gradient_of_a_weight_is_the_sum_over_all_rows_whatever_the_threads(

@@ -16,6 +16,27 @@ use crate::model::host::{Host, rows_in_blocks};
 // them.
 const BLOCK: usize = 1024;
 
+/// The `$pass` in which `$of` is a function of one activation. A choice for each value would keep a
+/// loop from vector instructions, and the sign of every other value would be guessed wrong.
+macro_rules! for_each_activation {
+    ($activation:expr, $function:ident, |$of:ident| $pass:expr) => {
+        match $activation {
+            Activation::Identity => {
+                let $of = |x| Activation::Identity.$function(x);
+                $pass
+            }
+            Activation::Relu => {
+                let $of = |x| Activation::Relu.$function(x);
+                $pass
+            }
+            Activation::Elu => {
+                let $of = |x| Activation::Elu.$function(x);
+                $pass
+            }
+        }
+    };
+}
+
 /// Sums over rows `0..rows` of what `add(row, sums)` adds, block by block.
 fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let arch = Arch::new();
@@ -118,13 +139,13 @@ impl<B: Host> RowwiseKernels for B {
         let (width, bias) = (x.shape()[1], B::values(bias));
         let bias: &[f32] = &bias;
         B::update(x, |x| {
-            rows_in_blocks(x, width, |_, rows| {
+            for_each_activation!(activation, at, |at| rows_in_blocks(x, width, |_, rows| {
                 for row in rows.chunks_exact_mut(width) {
                     for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = activation.at(*value + bias);
+                        *value = at(*value + bias);
                     }
                 }
-            });
+            }));
         })
     }
 
@@ -139,10 +160,12 @@ impl<B: Host> RowwiseKernels for B {
         let (width, y) = (g.shape()[1], B::values(y));
         let y: &[f32] = &y;
         B::update(g, |g| {
-            rows_in_blocks(g, width, |first, rows| {
-                for (g, y) in rows.iter_mut().zip(&y[first * width..]) {
-                    *g *= activation.slope(*y);
-                }
+            for_each_activation!(activation, slope, |slope| {
+                rows_in_blocks(g, width, |first, rows| {
+                    for (g, y) in rows.iter_mut().zip(&y[first * width..]) {
+                        *g *= slope(*y);
+                    }
+                });
             });
         })
     }
@@ -169,14 +192,14 @@ impl<B: Host> RowwiseKernels for B {
         let (gain, shift) = (B::values(gain), B::values(shift));
         let (gain, shift): (&[f32], &[f32]) = (&gain, &shift);
         B::update(x, |x| {
-            rows_in_blocks(x, width, |_, rows| {
+            for_each_activation!(activation, at, |at| rows_in_blocks(x, width, |_, rows| {
                 for row in rows.chunks_exact_mut(width) {
                     let (mean, scale) = moments(row);
                     for ((value, gain), shift) in row.iter_mut().zip(gain).zip(shift) {
-                        *value = activation.at((*value - mean) * scale * gain + shift);
+                        *value = at((*value - mean) * scale * gain + shift);
                     }
                 }
-            });
+            }));
         })
     }
 

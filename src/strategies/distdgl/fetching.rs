@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::cache::Cache;
 use super::pipeline::Pipeline;
 use super::rehearsal::NEIGHBOUR_BYTES;
-use crate::graph::{Features, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
+use crate::graph::{Features, Lists, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, Targets};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
@@ -436,10 +436,8 @@ fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Hop, 
     let mut known: Vec<Neighbour> = drawn.iter().flatten().copied().collect();
     known.sort_unstable();
     known.dedup();
-    let numbers = drawn
-        .iter()
-        .map(|drawn| drawn.iter().map(|&(u, _)| u).collect());
-    let numbers: Vec<Vec<u32>> = numbers.collect();
+    let numbers = drawn.iter().map(|drawn| drawn.iter().map(|&(u, _)| u));
+    let numbers: Lists = numbers.collect();
     let outputs = frontier.degrees.clone();
     let layer = SampledLayer::of(frontier.nodes, &numbers, frontier.degrees, all, all);
     let others = layer.rows[layer.outputs..].iter().map(|node| {

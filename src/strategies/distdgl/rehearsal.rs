@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::cache::Cache;
-use crate::graph::{Batches, BoundaryPlan, Csr, Peers, Sampler, Steps, seeds_of, shuffled};
+use crate::graph::{Batches, BoundaryPlan, Csr, Lists, Peers, Sampler, Steps, seeds_of, shuffled};
 
 /// A neighbour drawn: its number and its degree.
 pub(super) const NEIGHBOUR_BYTES: usize = 8;
@@ -174,7 +174,7 @@ impl Rehearsal {
 struct Drawn {
     /// Of each node its place in `neighbours`; [`NOWHERE`] if nobody asks about it.
     places: Vec<u32>,
-    neighbours: Vec<Vec<u32>>,
+    neighbours: Lists,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -191,16 +191,16 @@ impl Drawn {
                 nodes.push(node);
             }
         }
-        let draw = |&node: &u32| sampler.draw(hop, node, graph.neighbours(node as usize), |u| u);
-        Self {
-            places,
-            neighbours: nodes.par_iter().map(draw).collect(),
-        }
+        let neighbours = Lists::make(nodes.len(), Vec::new, |numbered, at, drawn| {
+            let near = (nodes[at], graph.neighbours(nodes[at] as usize));
+            sampler.draw_onto(hop, near, |u| u, numbered, drawn);
+        });
+        Self { places, neighbours }
     }
 
     /// Those of a node that somebody asks about.
     fn of(&self, node: u32) -> &[u32] {
-        &self.neighbours[self.places[node as usize] as usize]
+        self.neighbours.get(self.places[node as usize] as usize)
     }
 
     /// Adds to a worker's nodes what is drawn for them, ascending.

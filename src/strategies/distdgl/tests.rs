@@ -1,6 +1,6 @@
 //! What sampling promises, by itself.
 
-use crate::graph::{Csr, SampledLayer};
+use crate::graph::{Csr, Lists, SampledLayer};
 use crate::model::{Aggregation, Block};
 
 /// A sparse matrix as a dense one.
@@ -48,7 +48,7 @@ fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
             let mut mean = vec![0.0; expected.len()];
             for sample in 0..samples {
                 let mut rest = sample;
-                let drawn: Vec<Vec<u32>> = choices
+                let drawn: Lists = choices
                     .iter()
                     .map(|sets| {
                         let set = sets[rest % sets.len()].clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Workers;
 use super::sub_model::SubModel;
-use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
+use crate::graph::{Csr, Lists, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
 use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
@@ -143,7 +143,7 @@ impl WorkersPlanner {
         // Nobody asks for edges then, and no message depends on them.
         } else {
             let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
-            SampledLayer::of(seeds, &[], Vec::new(), own, all)
+            SampledLayer::of(seeds, &Lists::default(), Vec::new(), own, all)
         };
         let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
         track.compute(Work::pass(sampled.degrees.iter().sum()));
