@@ -15,7 +15,7 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// So many lists, made on all cores: `add` appends the values of the list with this number to
-    /// what is there. Each thread has a `state` of its own.
+    /// what is there. Each piece of the work has a `state` of its own.
     pub(crate) fn make<S>(
         count: usize,
         state: impl Fn() -> S + Sync,

@@ -84,6 +84,39 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
+    fn a_pass_has_the_bits_of_its_activation_value_by_value(shape in shapes(), kind in 0_usize..3) {
+        let activation = ACTIVATIONS[kind];
+        let odd = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        let drawn = |purpose| {
+            let values = shape.draw(purpose, shape.rows * shape.width);
+            let odd = (0..).zip(values).map(|(at, value)| match at % 11 {
+                3 => odd[at / 11 % odd.len()],
+                _ => value,
+            });
+            odd.collect::<Vec<f32>>()
+        };
+        let bits = |values: &[f32]| -> Vec<u32> {
+            // What is not a number stays so; which of them it is depends on the instruction.
+            let kept = values.iter().map(|value| if value.is_nan() { f32::NAN } else { *value });
+            kept.map(f32::to_bits).collect()
+        };
+        let tensor = |values: &[f32]| <Flex as Host>::tensor(values.to_vec(), [shape.rows, shape.width]);
+        let (x, g, bias) = (drawn(1), drawn(2), shape.draw(3, shape.width));
+        let row = <Flex as Host>::tensor(bias.clone(), [1, shape.width]);
+        let plain = x.iter().zip(bias.iter().cycle()).map(|(x, bias)| activation.at(x + bias));
+        let y: Vec<f32> = plain.collect();
+        let found = <Flex as Host>::values(Flex::activate(tensor(&x), row, activation));
+        prop_assert_eq!(bits(&found), bits(&y));
+        let slope = |(g, y): (&f32, &f32)| match activation {
+            Activation::Identity => *g,
+            _ => g * activation.slope(*y),
+        };
+        let plain: Vec<f32> = g.iter().zip(&y).map(slope).collect();
+        let found = <Flex as Host>::values(Flex::slope(tensor(&g), tensor(&y), activation));
+        prop_assert_eq!(bits(&found), bits(&plain));
+    }
+
+    #[test]
     fn kernels_do_what_tensor_operations_do(shape in shapes(), kind in 0_usize..3) {
         let activation = ACTIVATIONS[kind];
         let [x, g] = [1, 2].map(|purpose| shape.matrix(purpose));

@@ -200,7 +200,9 @@ impl Drawn {
 
     /// Those of a node that somebody asks about.
     fn of(&self, node: u32) -> &[u32] {
-        self.neighbours.get(self.places[node as usize] as usize)
+        let place = self.places[node as usize];
+        assert_ne!(place, NOWHERE, "a node that somebody asks about");
+        self.neighbours.get(place as usize)
     }
 
     /// Adds to a worker's nodes what is drawn for them, ascending.
