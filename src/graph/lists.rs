@@ -6,14 +6,26 @@ use rayon::prelude::*;
 const AT_A_TIME: usize = 256;
 
 /// Many short lists in two vectors, in place of a vector each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
-    /// Where each list ends among the values.
-    ends: Vec<usize>,
+    /// Where each list begins among the values, and where the last one ends: `[lists + 1]`.
+    offsets: Vec<usize>,
     values: Vec<u32>,
 }
 
+impl Default for Lists {
+    fn default() -> Self {
+        Self::of(Vec::new(), Vec::new())
+    }
+}
+
 impl Lists {
+    /// None, in memory for what these can hold.
+    fn of(mut offsets: Vec<usize>, values: Vec<u32>) -> Self {
+        offsets.push(0);
+        Self { offsets, values }
+    }
+
     /// So many lists, made on all cores: `add` appends the values of the list with this number to
     /// what is there. Each piece of the work has a `state` of its own.
     pub(crate) fn make<S>(
@@ -26,18 +38,16 @@ impl Lists {
             let (mut state, mut lists) = (state(), Self::default());
             for number in start..count.min(start + AT_A_TIME) {
                 add(&mut state, number, &mut lists.values);
-                lists.ends.push(lists.values.len());
+                lists.offsets.push(lists.values.len());
             }
             lists
         };
         let parts: Vec<Self> = starts.into_par_iter().map(some).collect();
-        let mut all = Self {
-            ends: Vec::with_capacity(count),
-            values: Vec::with_capacity(parts.iter().map(|part| part.values.len()).sum()),
-        };
+        let values = parts.iter().map(|part| part.values.len()).sum();
+        let mut all = Self::of(Vec::with_capacity(count + 1), Vec::with_capacity(values));
         for part in parts {
-            let before = all.values.len();
-            all.ends.extend(part.ends.iter().map(|end| before + end));
+            let (before, ends) = (all.values.len(), &part.offsets[1..]);
+            all.offsets.extend(ends.iter().map(|end| before + end));
             all.values.extend(part.values);
         }
         all
@@ -45,11 +55,10 @@ impl Lists {
 
     /// The list with this number, empty beyond the last.
     pub(crate) fn get(&self, number: usize) -> &[u32] {
-        let Some(&end) = self.ends.get(number) else {
-            return &[];
-        };
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.values[start..end]
+        match self.offsets.get(number..number + 2) {
+            Some(ends) => &self.values[ends[0]..ends[1]],
+            None => &[],
+        }
     }
 
     /// The values of all lists.
@@ -59,9 +68,7 @@ impl Lists {
 
     /// Where lists begin and the last one ends, `[lists + 1]`, and the values.
     pub(crate) fn into_parts(self) -> (Vec<usize>, Vec<u32>) {
-        let mut offsets = self.ends;
-        offsets.insert(0, 0);
-        (offsets, self.values)
+        (self.offsets, self.values)
     }
 }
 
@@ -70,7 +77,7 @@ impl<L: IntoIterator<Item = u32>> FromIterator<L> for Lists {
         let mut all = Self::default();
         for list in lists {
             all.values.extend(list);
-            all.ends.push(all.values.len());
+            all.offsets.push(all.values.len());
         }
         all
     }

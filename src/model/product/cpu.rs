@@ -144,18 +144,14 @@ unsafe fn multiply_on_all(out: &mut [MaybeUninit<f32>], a: View<'_>, b: View<'_>
 /// # Safety
 /// `fill` sets every value.
 #[allow(unsafe_code)]
-unsafe fn made(
-    a: View<'_>,
-    b: View<'_>,
-    fill: impl FnOnce(&mut [MaybeUninit<f32>], View<'_>, View<'_>),
-) -> Vec<f32> {
+unsafe fn made(a: View<'_>, b: View<'_>, fill: impl FnOnce(&mut [MaybeUninit<f32>])) -> Vec<f32> {
     let ([rows, inner], [_, columns]) = (a.shape, b.shape);
     let count = rows * columns;
     if count == 0 || inner == 0 {
         return vec![0.0; count];
     }
     let mut out = Vec::with_capacity(count);
-    fill(&mut out.spare_capacity_mut()[..count], a, b);
+    fill(&mut out.spare_capacity_mut()[..count]);
     // SAFETY: there is room for `count` values, all of which were set.
     unsafe { out.set_len(count) };
     out
@@ -165,7 +161,7 @@ unsafe fn made(
 #[allow(unsafe_code)]
 fn product(a: View<'_>, b: View<'_>) -> Vec<f32> {
     // SAFETY: the product sets all values, and nothing is added to what they were.
-    unsafe { made(a, b, |out, a, b| multiply_on_all(out, a, b, false)) }
+    unsafe { made(a, b, |out| multiply_on_all(out, a, b, false)) }
 }
 
 /// `a·b`, divided by the library, if it is to be.
@@ -173,7 +169,7 @@ fn product(a: View<'_>, b: View<'_>) -> Vec<f32> {
 fn product_on(a: View<'_>, b: View<'_>, threads: Parallelism) -> Vec<f32> {
     // SAFETY: as many values as the product has, which sets them, and nothing is added.
     unsafe {
-        made(a, b, |out, a, b| {
+        made(a, b, |out| {
             multiply(out.as_mut_ptr().cast(), a, b, false, threads);
         })
     }
