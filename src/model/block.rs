@@ -6,6 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::dropout::DRAW;
 use super::host::by_rows;
+use super::layer::sums_first;
 use super::matrix::stripes;
 use super::{Dropout, ModelKind, Place, SparseMatrix};
 use crate::graph::{Csr, SampledLayer};
@@ -75,6 +76,8 @@ pub struct Block {
     /// Factors `[entries, heads]` of attention weights, one tensor for each stripe of outputs: 0
     /// where dropped.
     pub(super) attention: Option<Vec<Tensor<2>>>,
+    /// Whether the neighbours were drawn.
+    sampled: bool,
 }
 
 impl Block {
@@ -114,6 +117,7 @@ impl Block {
         Self {
             matrix: Arc::new(SparseMatrix::new(inputs, &offsets, columns, values)),
             attention: None,
+            sampled: false,
         }
     }
 
@@ -178,6 +182,7 @@ impl Block {
         Self {
             matrix: Arc::new(SparseMatrix::new(degrees.len(), &offsets, columns, values)),
             attention: None,
+            sampled: false,
         }
     }
 
@@ -190,10 +195,18 @@ impl Block {
     /// # Panics
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
-        Self::new(&layer.adjacency, degrees, aggregation)
-            // Outputs are the first inputs, so equal numbers are the node itself, which was not
-            // drawn.
-            .scaled(|v, u| if v == u { 1.0 } else { layer.scale(v as usize) })
+        // Outputs are the first inputs, so equal numbers are the node itself, which was not drawn.
+        let scale = |v: u32, u| if v == u { 1.0 } else { layer.scale(v as usize) };
+        Self {
+            sampled: true,
+            ..Self::new(&layer.adjacency, degrees, aggregation).scaled(scale)
+        }
+    }
+
+    /// Whether dense rows of `width` columns are summed before a product that makes `columns` of
+    /// them: [`sums_first`].
+    pub(super) const fn sums_first(&self, width: usize, columns: usize) -> bool {
+        sums_first(self.sampled, width, columns)
     }
 
     /// The block with each entry's weight multiplied by `factor(output, input)`.
@@ -206,7 +219,7 @@ impl Block {
         });
         Self {
             matrix: Arc::new(self.matrix.with_values(scaled.collect())),
-            attention: self.attention.clone(),
+            ..self.clone()
         }
     }
 
@@ -260,8 +273,8 @@ impl Block {
                 .collect()
         };
         Self {
-            matrix: Arc::clone(&self.matrix),
             attention: Some(mask),
+            ..self.clone()
         }
     }
 
@@ -291,7 +304,13 @@ const fn index(v: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Device;
+
     use super::*;
+    use crate::model::sparse::drawn;
+    use crate::model::{
+        Activation, BlockShape, Conv, Input, InputShape, ModelConfig, ModelSpec, Work,
+    };
 
     #[test]
     fn scaling_multiplies_each_message_by_the_factor_of_its_two_ends() {
@@ -305,5 +324,58 @@ mod tests {
             scaled.matrix.by_row().columns,
             block.matrix.by_row().columns
         );
+    }
+
+    #[test]
+    fn a_layer_over_sampled_neighbours_is_the_same_in_either_order() {
+        let device = Device::flex();
+        let (outputs, inputs, width) = (2, 5, 4);
+        let layer = SampledLayer {
+            rows: (0..5).collect(),
+            outputs,
+            own: inputs,
+            adjacency: Csr::from_rows(inputs, vec![0, 2, 4], vec![2, 3, 1, 4]).unwrap(),
+            degrees: vec![4, 2],
+        };
+        let degrees = [4, 2, 3, 1, 2];
+        let rows = TensorData::new(drawn::values(inputs * width, 1), [inputs, width]);
+        let input = Input::Dense(Tensor::from_data(rows, &device).into());
+        for kind in ["gcn", "sage", "gin"] {
+            let config = format!("kind = \"{kind}\"\nlayers = 3\nhidden = {width}");
+            let config: ModelConfig = toml::from_str(&config).unwrap();
+            let model = ModelSpec::new(&config, width, 3);
+            let sampled = Block::sampled(&layer, &degrees, model.aggregation());
+            let all = Block {
+                sampled: false,
+                ..sampled.clone()
+            };
+            // Scaling and dropout leave it what it is.
+            assert!(sampled.scaled(|_, _| 1.0).sums_first(width, width));
+            assert!(!all.sums_first(width, width));
+            let conv = Conv::new(&model.layer(1), 0, 1, &device);
+            let found = |block| conv.forward(block, &input, Activation::Identity);
+            let [found, expected] = [&sampled, &all].map(|block| found(block).into_values());
+            assert_eq!(found.len(), outputs * width);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() < 1e-5,
+                    "{kind}: {found} for {expected}"
+                );
+            }
+
+            // Three rows fewer go through the product, and its input is as wide as its output.
+            let shape = BlockShape::sampled(outputs, inputs, 4, model.aggregation());
+            let shapes = [
+                BlockShape {
+                    sampled: false,
+                    ..shape
+                },
+                shape,
+            ];
+            let dense = InputShape::dense(inputs, width);
+            let [last, first] = shapes.map(|shape| Work::layer(&model, 1, shape, dense));
+            let saved = 2 * (inputs - outputs) * width * width;
+            assert_eq!(last.operations - first.operations, saved as f64, "{kind}");
+        }
     }
 }

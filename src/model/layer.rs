@@ -116,3 +116,12 @@ impl LayerSpec {
         }
     }
 }
+
+/// Whether neighbours' rows of `width` columns are summed before a product that makes `columns` of
+/// them: the order that gathers narrower rows. Among all neighbours, rows as wide are summed last:
+/// sums would be kept for the way back, and part of a graph would round otherwise than the whole.
+/// Where neighbours were `sampled` they are summed first, as in DGL's `SAGEConv`: a block has
+/// several times as many inputs as outputs, and the product is one of outputs then.
+pub(super) const fn sums_first(sampled: bool, width: usize, columns: usize) -> bool {
+    width < columns || sampled && width == columns
+}

@@ -1,5 +1,6 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
+use super::layer::sums_first;
 use super::{Aggregation, LayerSpec, ModelKind, ModelSpec};
 use crate::graph::Features;
 
@@ -12,6 +13,8 @@ pub struct BlockShape {
     pub inputs: usize,
     /// Messages that are aggregated.
     pub entries: usize,
+    /// Whether they are of neighbours that were drawn.
+    pub(crate) sampled: bool,
 }
 
 impl BlockShape {
@@ -22,7 +25,31 @@ impl BlockShape {
             outputs,
             inputs,
             entries: edges + own,
+            sampled: false,
         }
+    }
+
+    /// That of a [`Block::sampled`](super::Block::sampled), with so many neighbours drawn.
+    pub const fn sampled(
+        outputs: usize,
+        inputs: usize,
+        drawn: usize,
+        aggregation: Aggregation,
+    ) -> Self {
+        Self {
+            sampled: true,
+            ..Self::of(outputs, inputs, drawn, aggregation)
+        }
+    }
+
+    /// Whether a layer sums neighbours' rows, if they are dense, before the product that they
+    /// share: [`sums_first`].
+    pub(crate) const fn sums_first(&self, layer: &LayerSpec) -> bool {
+        let shared = matches!(
+            layer.kind,
+            ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin
+        );
+        shared && sums_first(self.sampled, layer.inputs, layer.transformed())
     }
 }
 
@@ -199,11 +226,7 @@ impl Work {
         // As if every row had as many stored values: which rows are the outputs is not known here.
         let own = stored * outputs / inputs.max(1);
         let behind = Self::behind(spec, block, own);
-        let sums = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
-        // The same choice as `aggregate` makes among layers: else the model would charge what is
-        // not done.
-        if sums && input.dense && inner < columns {
-            // Narrower rows are gathered.
+        if input.dense && block.sums_first(spec) {
             return Self::product(outputs, outputs * inner, inner, columns)
                 + Self::aggregation(outputs, block.entries, inner)
                 + Self::pass(stored)

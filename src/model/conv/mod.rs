@@ -124,10 +124,10 @@ pub(crate) fn sums(block: &Block, rows: &Matrix) -> Matrix {
     tiles::product(&block.matrix, rows, rows.stripe())
 }
 
-/// `A·x·W`, in the order that gathers the narrower rows.
+/// `A·x·W`, in the order that [`Block::sums_first`] says.
 fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
     match input {
-        Input::Dense(rows) if rows.width() < weight.dims()[1] => {
+        Input::Dense(rows) if block.sums_first(rows.width(), weight.dims()[1]) => {
             // Of features it is the same in every epoch, where nothing is dropped of them.
             let sums = rows.once(&block.matrix, || sums(block, rows));
             sums.map(|sums| product(sums, weight.clone()))

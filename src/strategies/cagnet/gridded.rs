@@ -162,6 +162,7 @@ impl Training for Fitted {
                     outputs: fitted.nodes[row].len(),
                     inputs: read.map(|row| fitted.nodes[row].len()).sum(),
                     entries: fitted.edges[rank],
+                    sampled: false,
                 },
                 sums: false,
             };

@@ -277,7 +277,7 @@ impl PlannedSteps for FetchPlan {
                 edges,
                 ..
             } = *ready.drawn.hop(hop, rank);
-            BlockShape::of(outputs, inputs, edges, model.aggregation())
+            BlockShape::sampled(outputs, inputs, edges, model.aggregation())
         };
         let blocks = (0..ready.drawn.hops.len()).rev().map(block);
         PassPlan::alone(model, blocks, ready.drawn.input(rank)).write(track, rank);

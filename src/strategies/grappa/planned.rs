@@ -209,7 +209,7 @@ impl Batch {
             let (outputs_here, inputs) = (sampled.outputs, sampled.rows.len());
             batch.looked_at.push(sampled.degrees.iter().sum());
             batch.edges += edges;
-            let block = BlockShape::of(outputs_here, inputs, edges, model.aggregation());
+            let block = BlockShape::sampled(outputs_here, inputs, edges, model.aggregation());
             batch.blocks.push(block);
             outputs = sampled.rows;
         }
@@ -228,7 +228,7 @@ impl Batch {
     /// message depends on what is drawn.
     pub(super) fn count(setting: &Setting, seeds: usize) -> Self {
         let (model, mut batch) = (&setting.model, Self::empty());
-        let block = BlockShape::of(seeds, seeds, 0, model.aggregation());
+        let block = BlockShape::sampled(seeds, seeds, 0, model.aggregation());
         batch.blocks = vec![block; model.layers()];
         batch.looked_at = vec![0; model.layers()];
         let features = InputShape::dense(seeds, model.features());
@@ -267,7 +267,7 @@ impl Batch {
             batch.looked_at.push(sum(&pair[0], |rows| rows.looked_at));
             batch.edges += edges;
             let aggregation = setting.model.aggregation();
-            let block = BlockShape::of(outputs, inputs, edges, aggregation);
+            let block = BlockShape::sampled(outputs, inputs, edges, aggregation);
             batch.blocks.insert(0, block);
         }
         let inputs = batch.blocks.first().map_or(0, |block| block.inputs);

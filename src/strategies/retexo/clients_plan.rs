@@ -82,7 +82,7 @@ impl ClientsPlanner {
             InputShape::dense(inputs, width)
         };
         (
-            BlockShape::of(sampled.outputs, inputs, drawn, aggregation(model)),
+            BlockShape::sampled(sampled.outputs, inputs, drawn, aggregation(model)),
             input,
         )
     }

@@ -158,7 +158,7 @@ impl WorkersPlanner {
         };
         let aggregation = setting.model.aggregation();
         Some((
-            BlockShape::of(sampled.outputs, inputs, edges, aggregation),
+            BlockShape::sampled(sampled.outputs, inputs, edges, aggregation),
             input,
         ))
     }

@@ -93,7 +93,7 @@ impl BatchPlan {
             let draw: &LayerDraw = &self.draws.layers[layer][rank];
             let wire = wires.get(layer).and_then(Option::as_ref);
             LayerPlan {
-                block: BlockShape::of(draw.outputs, draw.inputs, draw.edges, aggregation),
+                block: BlockShape::sampled(draw.outputs, draw.inputs, draw.edges, aggregation),
                 crosses: wire
                     .filter(|wire| together && (layer > 0 || wire.takes_product()))
                     .map(|wire| Crosses {

@@ -118,8 +118,7 @@ fn of_layer(
     let output = bytes(block.outputs, spec.outputs);
     let between = spec.transformed();
     let dense = learned || constant.is_some_and(|rows| rows.dense);
-    let gathers = matches!(spec.kind, ModelKind::Gcn | ModelKind::Sage | ModelKind::Gin);
-    let sums_first = gathers && made.is_none() && dense && spec.inputs < between;
+    let sums_first = made.is_none() && dense && block.sums_first(&spec);
     // What is not learned, as features, has no gradient, nor have its sums.
     let (of_input, gathered) = match (learned, sums_first) {
         (false, true) => (0, 0),
