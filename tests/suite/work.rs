@@ -1,7 +1,7 @@
 //! What modelled compute is charged for: the arithmetic that is done, layer by layer, the same for every way of training.
 
 use crate::common::{Case, KINDS};
-use grapevine::graph::Csr;
+use grapevine::graph::{BatchSpec, Csr, SampledLayer, Sampler, View, shuffled};
 use grapevine::model::{ModelKind, Work};
 use grapevine::sim::{DeviceProfile, Setting};
 
@@ -133,5 +133,94 @@ fn a_sub_model_of_retexo_is_charged_for_its_own_layer_and_its_head() {
             expected,
             &format!("{kind:?}"),
         );
+    }
+}
+
+/// The layers of a step on one worker, from the first on.
+fn sampled(setting: &Setting, spec: &BatchSpec, step: usize) -> Vec<SampledLayer> {
+    let graph = &setting.dataset.graph;
+    let nodes: Vec<u32> = (0..graph.nodes() as u32).collect();
+    let view = View {
+        adjacency: graph,
+        nodes: &nodes,
+        own: nodes.len(),
+    };
+    let sampler = Sampler::new(setting.seed, 0, step, &spec.fanouts);
+    let train: Vec<u32> = setting.dataset.split.train.clone();
+    let range = setting.steps().range(0, step);
+    let mut rows = shuffled(setting.seed, 0, 0, &train)[range].to_vec();
+    rows.sort_unstable();
+    let mut layers: Vec<SampledLayer> = (0..spec.fanouts.len())
+        .map(|hop| {
+            let layer = SampledLayer::draw(&sampler, hop, &view, std::mem::take(&mut rows));
+            rows.clone_from(&layer.rows);
+            layer
+        })
+        .collect();
+    layers.reverse();
+    layers
+}
+
+#[test]
+fn between_equal_widths_a_batch_is_charged_the_product_of_its_outputs_alone() {
+    let spec = BatchSpec {
+        size: 40,
+        fanouts: vec![8, 8, 8],
+    };
+    for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
+        let case = Case {
+            data: "synthetic = { kind = \"sbm\", nodes = 2000, classes = 3, features = 10, degree_within = 8.0, degree_between = 4.0 }\nsplit = { train = 0.1, val = 0.1 }",
+            hidden: 128,
+            epochs: 1,
+            batch: Some(spec.clone()),
+            ..case(kind)
+        };
+        for (strategy, options) in [
+            ("isolated", ""),
+            ("full", ""),
+            ("grappa", ""),
+            ("distdgl", "prefetch = false"),
+        ] {
+            let setting = case.setting(Case::strategy(strategy, options).as_ref());
+            let (mut expected, mut other) = (0.0, 0.0);
+            for step in 0..setting.steps().count() {
+                let layers = sampled(&setting, &spec, step);
+                for (number, layer) in layers.iter().enumerate() {
+                    let width = setting.model.layer(number);
+                    let (outputs, inputs) = (layer.outputs, layer.rows.len());
+                    let (from, to) = (width.inputs, width.transformed());
+                    let own = if matches!(kind, ModelKind::Sage) {
+                        0
+                    } else {
+                        outputs
+                    };
+                    let entries = layer.adjacency.edges() + own;
+                    let behind = match kind {
+                        ModelKind::Sage => product(outputs, from, width.outputs),
+                        ModelKind::Gin => {
+                            product(outputs, to, width.outputs) + Work::pass(outputs * to) * 2.0
+                        }
+                        _ => Work::default(),
+                    };
+                    let passes =
+                        Work::pass(inputs * from) + Work::pass(outputs * width.outputs) * 2.0;
+                    let charged = |rows: usize| {
+                        let gathered = aggregation(outputs, entries, from.min(to));
+                        let there = product(rows, from, to) + gathered + passes + behind;
+                        time(there) + time(there * if number == 0 { 1.0 } else { 2.0 })
+                    };
+                    expected += charged(if from <= to { outputs } else { inputs });
+                    other += charged(if from < to { outputs } else { inputs });
+                }
+            }
+            // Drawing, gathering features and the step of the optimiser come to less than what the product of
+            // all inputs would add.
+            let found = case.run(strategy, options).times[0].compute.0;
+            let (beside, more) = (found - expected, other - expected);
+            assert!(
+                0.0 < beside && beside < more,
+                "{strategy}, {kind:?}: {found}, where layers take {expected}, and {other} in the other order"
+            );
+        }
     }
 }

@@ -10,6 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 
+use super::layer::sums_first;
 use super::{
     Activation, Block, Init, Input, LayerSpec, Matrix, ModelKind, activate, product, tiles,
 };
@@ -124,10 +125,10 @@ pub(crate) fn sums(block: &Block, rows: &Matrix) -> Matrix {
     tiles::product(&block.matrix, rows, rows.stripe())
 }
 
-/// `A·x·W`, in the order that [`Block::sums_first`] says.
+/// `A·x·W`, in the order that [`sums_first`] says.
 fn aggregate(block: &Block, input: &Input, weight: Tensor<2>) -> Matrix {
     match input {
-        Input::Dense(rows) if block.sums_first(rows.width(), weight.dims()[1]) => {
+        Input::Dense(rows) if sums_first(block.sampled, rows.width(), weight.dims()[1]) => {
             // Of features it is the same in every epoch, where nothing is dropped of them.
             let sums = rows.once(&block.matrix, || sums(block, rows));
             sums.map(|sums| product(sums, weight.clone()))
