@@ -27,22 +27,23 @@ impl Lists {
     }
 
     /// So many lists, made on all cores: `add` appends the values of the list with this number to
-    /// what is there. Each piece of the work has a `state` of its own.
+    /// what is there. Each piece of the work has a `state` to itself, which others may have had
+    /// before.
     pub(crate) fn make<S>(
         count: usize,
-        state: impl Fn() -> S + Sync,
+        state: impl Fn() -> S + Sync + Send,
         add: impl Fn(&mut S, usize, &mut Vec<u32>) + Sync,
     ) -> Self {
         let starts: Vec<usize> = (0..count).step_by(AT_A_TIME).collect();
-        let some = |start: usize| {
-            let (mut state, mut lists) = (state(), Self::default());
+        let some = |state: &mut S, start: usize| {
+            let mut lists = Self::default();
             for number in start..count.min(start + AT_A_TIME) {
-                add(&mut state, number, &mut lists.values);
+                add(state, number, &mut lists.values);
                 lists.offsets.push(lists.values.len());
             }
             lists
         };
-        let parts: Vec<Self> = starts.into_par_iter().map(some).collect();
+        let parts: Vec<Self> = starts.into_par_iter().map_init(state, some).collect();
         let values = parts.iter().map(|part| part.values.len()).sum();
         let mut all = Self::of(Vec::with_capacity(count + 1), Vec::with_capacity(values));
         for part in parts {
@@ -91,15 +92,11 @@ mod tests {
     fn lists_made_on_all_cores_are_those_made_one_by_one() {
         let list = |number: usize| (0..number as u32 % 5).map(move |at| number as u32 + at);
         for count in [0, 1, AT_A_TIME, 3 * AT_A_TIME + 7] {
-            let made = Lists::make(
-                count,
-                || 0,
-                |met, number, values| {
-                    assert!(*met < AT_A_TIME, "a state for each piece of work");
-                    *met += 1;
-                    values.extend(list(number));
-                },
-            );
+            let made = Lists::make(count, Vec::new, |made, number, values| {
+                made.clear();
+                made.extend(list(number));
+                values.append(made);
+            });
             assert_eq!(made, (0..count).map(list).collect());
             for number in 0..count {
                 assert!(made.get(number).iter().copied().eq(list(number)));

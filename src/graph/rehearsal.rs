@@ -63,6 +63,8 @@ pub(crate) struct Rehearsal {
     workers: Vec<Rehearsed>,
     steps: Steps,
     form: Form,
+    /// The epoch whose order of training the workers have.
+    epoch: Option<usize>,
 }
 
 /// How rows of others are come by.
@@ -81,6 +83,8 @@ struct Rehearsed {
     adjacency: Csr,
     nodes: Vec<u32>,
     train: Vec<u32>,
+    /// Those in the order of an epoch.
+    order: Vec<u32>,
     /// Halo rows whose features were received.
     known: Vec<bool>,
 }
@@ -101,6 +105,7 @@ impl Rehearsal {
                 adjacency,
                 nodes,
                 train: part.training_rows(&batches.train),
+                order: Vec::new(),
                 known: vec![false; part.halo.len()],
             }
         };
@@ -110,6 +115,7 @@ impl Rehearsal {
             boundary,
             batches,
             form,
+            epoch: None,
         }
     }
 
@@ -124,10 +130,14 @@ impl Rehearsal {
         let fanouts = &batches.spec.fanouts;
         let sampler = Sampler::new(batches.seed, epoch, step, fanouts);
         let (layers, count) = (fanouts.len(), self.workers.len());
-        let seeds = |(rank, worker): (usize, &Rehearsed)| {
-            let order = shuffled(batches.seed, epoch, rank, &worker.train);
-            seeds_of(&order, &self.steps, rank, step)
-        };
+        if self.epoch != Some(epoch) {
+            self.epoch = Some(epoch);
+            for (rank, worker) in self.workers.iter_mut().enumerate() {
+                worker.order = shuffled(batches.seed, epoch, rank, &worker.train);
+            }
+        }
+        let seeds =
+            |(rank, worker): (usize, &Rehearsed)| seeds_of(&worker.order, &self.steps, rank, step);
         let mut outputs: Vec<Vec<u32>> = self.workers.iter().enumerate().map(seeds).collect();
         let mut draws = StepDraws {
             layers: vec![Vec::new(); layers],

@@ -8,8 +8,8 @@ use super::lists::Lists;
 use super::{Csr, Peers};
 use crate::rng::{Purpose, mix};
 
-/// Numbers that are worked out before any is looked at: so they do not wait for each other.
-const TOGETHER: usize = 16;
+/// The place of a row that is in no list.
+const NOWHERE: u32 = u32::MAX;
 
 /// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and
 /// Leskovec, 2017, algorithm 2).
@@ -36,8 +36,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Neighbours drawn at a hop for the node with global number `node`, in the order in which
-    /// `neighbours` has them; `name` gives the global number of a neighbour. O(degree +
-    /// fan-out · log fan-out).
+    /// `neighbours` has them; `name` gives the global number of a neighbour. O(degree).
     pub fn draw(
         &self,
         hop: usize,
@@ -46,59 +45,91 @@ impl<'a> Sampler<'a> {
         name: impl Fn(u32) -> u32,
     ) -> Vec<u32> {
         let mut drawn = Vec::new();
-        let numbered = &mut Vec::new();
-        self.draw_onto(hop, (node, neighbours), name, numbered, &mut drawn);
+        let near = (node, neighbours);
+        self.draw_onto(hop, near, name, &mut Numbers::default(), &mut drawn);
         drawn
     }
 
-    /// As [`draw`](Self::draw), behind what `drawn` has already; `numbered` is memory to work in.
-    pub(crate) fn draw_onto(
+    /// [`draw`](Self::draw) for so many nodes on all cores: `near` gives the global number and the
+    /// neighbours of each.
+    pub(crate) fn draw_each<'g>(
+        &self,
+        hop: usize,
+        nodes: usize,
+        near: impl Fn(usize) -> (u32, &'g [u32]) + Sync,
+        name: impl Fn(u32) -> u32 + Sync,
+    ) -> Lists {
+        Lists::make(nodes, Numbers::default, |numbers, at, drawn| {
+            self.draw_onto(hop, near(at), &name, numbers, drawn);
+        })
+    }
+
+    /// As [`draw`](Self::draw), behind what `drawn` has already; `numbers` is memory to work in.
+    fn draw_onto(
         &self,
         hop: usize,
         (node, neighbours): (u32, &[u32]),
         name: impl Fn(u32) -> u32,
-        numbered: &mut Vec<(u64, usize)>,
+        numbers: &mut Numbers,
         drawn: &mut Vec<u32>,
     ) {
         let fanout = self.fanouts[hop];
         if neighbours.len() <= fanout {
             return drawn.extend_from_slice(neighbours);
         }
+        if fanout == 0 {
+            return;
+        }
         let key = mix(mix(self.key, hop as u64), u64::from(node));
         // `mix` with one key is one-to-one, so no two neighbours have the same number.
         let number = |&u: &u32| mix(key, u64::from(name(u)));
-        let bound = likely_bound(fanout, neighbours.len());
-        numbered.clear();
-        // Of a hub's neighbours few can be among the smallest: most are not even written down.
-        for (start, some) in (0..).step_by(TOGETHER).zip(neighbours.chunks(TOGETHER)) {
-            let mut numbers = [u64::MAX; TOGETHER];
-            for (place, u) in numbers.iter_mut().zip(some) {
-                *place = number(u);
-            }
-            if numbers.iter().any(|&number| number < bound) {
-                let below = numbers.into_iter().zip(start..);
-                numbered.extend(below.filter(|&(number, _)| number < bound));
-            }
-        }
-        if numbered.len() < fanout {
-            numbered.clear();
-            numbered.extend(neighbours.iter().map(number).zip(0..));
-        }
-        if numbered.len() > fanout {
-            numbered.select_nth_unstable(fanout);
-            numbered.truncate(fanout);
-        }
-        // Back in the order of the neighbours, which is that of sums.
-        numbered.sort_unstable_by_key(|&(_, at)| at);
-        drawn.extend(numbered.iter().map(|&(_, at)| neighbours[at]));
+        numbers.all.clear();
+        numbers.all.extend(neighbours.iter().map(number));
+        let last = numbers.nth_smallest(fanout);
+        // In the order of the neighbours, which is that of sums.
+        let numbered = neighbours.iter().zip(&numbers.all);
+        drawn.extend(numbered.filter_map(|(&u, &number)| (number <= last).then_some(u)));
     }
 }
 
-/// A number below which some more than `wanted` of so many uniform ones lie: by about four standard
-/// deviations or more, so that fewer than `wanted` are rare. No draw depends on it.
+/// The numbers of a node's neighbours.
+#[derive(Debug, Default)]
+struct Numbers {
+    all: Vec<u64>,
+    /// Memory for those among which the smallest are looked for.
+    some: Vec<u64>,
+}
+
+impl Numbers {
+    /// The one up to which there are so many; there are more, and no two are equal.
+    fn nth_smallest(&mut self, wanted: usize) -> u64 {
+        let bound = likely_bound(wanted, self.all.len());
+        if self.some.len() < self.all.len() {
+            self.some.resize(self.all.len(), 0);
+        }
+        // Of a hub's neighbours few can be among the smallest. Every number is written down, and
+        // the next one over it where it is not below the bound: a branch for each would be one that
+        // no processor can guess.
+        let mut count = 0;
+        for &number in &self.all {
+            self.some[count] = number;
+            count += usize::from(number < bound);
+        }
+        let some = if count < wanted {
+            self.some[..self.all.len()].copy_from_slice(&self.all);
+            &mut self.some[..self.all.len()]
+        } else {
+            &mut self.some[..count]
+        };
+        *some.select_nth_unstable(wanted - 1).1
+    }
+}
+
+/// A number below which `wanted` of so many uniform ones lie, and some more: by about three
+/// standard deviations, so that fewer than `wanted` are rare. No draw depends on it.
 fn likely_bound(wanted: usize, of: usize) -> u64 {
     let wanted = wanted as f64;
-    let share = (wanted + 5.0 * wanted.sqrt() + 8.0) / of as f64;
+    let share = (wanted + 3.0 * wanted.sqrt() + 4.0) / of as f64;
     // Saturates where that is all of them.
     (share * 2.0_f64.powi(64)) as u64
 }
@@ -136,11 +167,8 @@ impl SampledLayer {
     pub fn draw(sampler: &Sampler<'_>, hop: usize, view: &View<'_>, outputs: Vec<u32>) -> Self {
         let name = |row: u32| view.nodes[row as usize];
         let neighbours = |row: u32| view.adjacency.neighbours(row as usize);
-        let drawn = Lists::make(outputs.len(), Vec::new, |numbered, at, drawn| {
-            let row = outputs[at];
-            let near = (name(row), neighbours(row));
-            sampler.draw_onto(hop, near, name, numbered, drawn);
-        });
+        let near = |at: usize| (name(outputs[at]), neighbours(outputs[at]));
+        let drawn = sampler.draw_each(hop, outputs.len(), near, name);
         let degrees = outputs.iter().map(|&row| neighbours(row).len()).collect();
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
@@ -155,7 +183,6 @@ impl SampledLayer {
         own: usize,
         all: usize,
     ) -> Self {
-        const NOWHERE: u32 = u32::MAX;
         let count = outputs.len();
         let mut place = vec![NOWHERE; all];
         for (at, &row) in (0_u32..).zip(&outputs) {
@@ -233,28 +260,28 @@ impl SampledLayer {
     /// them the rows that others `asked` for; with the places among these of what goes to each of
     /// those who asked.
     pub fn below(&self, asked: &Peers<Vec<u32>>) -> (Vec<u32>, Peers<Vec<u32>>) {
-        let mut known: Vec<(u32, u32)> = (0_u32..)
-            .zip(&self.rows[..self.own])
-            .map(|(place, &row)| (row, place))
+        let mine = &self.rows[..self.own];
+        let wanted = || asked.iter().flat_map(|(_, rows)| rows);
+        let last = mine.iter().chain(wanted()).max();
+        let mut place = vec![NOWHERE; last.map_or(0, |&row| row as usize + 1)];
+        for (at, &row) in (0_u32..).zip(mine) {
+            place[row as usize] = at;
+        }
+        let mut new: Vec<u32> = wanted()
+            .copied()
+            .filter(|&row| place[row as usize] == NOWHERE)
             .collect();
-        known.sort_unstable();
-        let mine = |row: u32| {
-            let found = known.binary_search_by_key(&row, |&(known, _)| known);
-            found.ok().map(|at| known[at].1)
-        };
-        let mut rows = self.rows[..self.own].to_vec();
-        let new = asked.iter().flat_map(|(_, rows)| rows).copied();
-        let mut new: Vec<u32> = new.filter(|&row| mine(row).is_none()).collect();
         new.sort_unstable();
         new.dedup();
+        let mut rows = mine.to_vec();
+        rows.extend(&new);
+        for (at, &row) in (0_u32..).zip(&rows).skip(self.own) {
+            place[row as usize] = at;
+        }
         let mut sends: Peers<Vec<u32>> = Peers::default();
         for (peer, wanted) in asked.iter() {
-            let place = |&row: &u32| {
-                mine(row).unwrap_or_else(|| (self.own + new.partition_point(|&n| n < row)) as u32)
-            };
-            *sends.of(peer) = wanted.iter().map(place).collect();
+            *sends.of(peer) = wanted.iter().map(|&row| place[row as usize]).collect();
         }
-        rows.extend(&new);
         (rows, sends)
     }
 }

@@ -55,6 +55,10 @@ impl Host for Flex {
     type Values = FlexValues;
 
     fn values(tensor: FloatTensor<Self>) -> FlexValues {
+        // Rows of a matrix lie one after another in it, and are read where they are.
+        if tensor.as_slice::<f32>().is_some() {
+            return FlexValues(tensor);
+        }
         FlexValues(tensor.to_contiguous())
     }
 

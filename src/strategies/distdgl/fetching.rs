@@ -364,12 +364,17 @@ impl FetchingTrainer {
             let shard = worker.shard();
             let name = |row: u32| shard.nodes[row as usize];
             let degree = |row: u32| u32::try_from(shard.degrees[row as usize]).unwrap_or(u32::MAX);
-            let draw = |&row: &u32| {
-                let neighbours = shard.adjacency.neighbours(row as usize);
-                let drawn = sampler.draw(hop, name(row), neighbours, name);
-                drawn.into_iter().map(|u| (name(u), degree(u))).collect()
+            let neighbour = |&u: &u32| (name(u), degree(u));
+            let drawn = |rows: &&[u32]| {
+                let near = |at: usize| {
+                    let row = rows[at];
+                    (name(row), shard.adjacency.neighbours(row as usize))
+                };
+                let drawn = sampler.draw_each(hop, rows.len(), near, name);
+                let each = (0..rows.len()).map(|at| drawn.get(at));
+                each.map(|drawn| drawn.iter().map(neighbour).collect())
+                    .collect()
             };
-            let drawn = |rows: &&[u32]| rows.iter().map(draw).collect();
             lists.iter().map(drawn).collect()
         })
     }

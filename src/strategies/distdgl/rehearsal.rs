@@ -191,10 +191,8 @@ impl Drawn {
                 nodes.push(node);
             }
         }
-        let neighbours = Lists::make(nodes.len(), Vec::new, |numbered, at, drawn| {
-            let near = (nodes[at], graph.neighbours(nodes[at] as usize));
-            sampler.draw_onto(hop, near, |u| u, numbered, drawn);
-        });
+        let near = |at: usize| (nodes[at], graph.neighbours(nodes[at] as usize));
+        let neighbours = sampler.draw_each(hop, nodes.len(), near, |u| u);
         Self { places, neighbours }
     }
 
