@@ -214,3 +214,20 @@ pub(super) fn rows_in_blocks(
         .enumerate()
         .for_each(|(block, rows)| task(block * height, rows));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_has_its_own_values_and_rows_are_read_where_they_lie() {
+        let all = <Flex as Host>::tensor((0_u8..12).map(f32::from).collect(), [4, 3]);
+        let rows = <Flex as Host>::values(all.narrow(0, 1, 2));
+        assert_eq!(*rows, [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(rows.as_ptr(), all.storage::<f32>()[3..].as_ptr());
+        let columns = <Flex as Host>::values(all.narrow(1, 1, 2));
+        assert_eq!(*columns, [1.0, 2.0, 4.0, 5.0, 7.0, 8.0, 10.0, 11.0]);
+        let turned = <Flex as Host>::values(all.transpose(0, 1));
+        assert_eq!(turned[..5], [0.0, 3.0, 6.0, 9.0, 1.0]);
+    }
+}

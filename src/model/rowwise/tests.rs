@@ -225,9 +225,9 @@ proptest! {
 /// with `targets`, in double precision and value by value; `values` are the rows, a bias, a gain
 /// and a shift.
 ///
-/// Two kinks of single precision's steps can be on either side of a place, so that a derivative
-/// between them is that of neither side; these steps are a hundredth of what values are multiples
-/// of.
+/// The steps that single precision needs can have a kink on each side, and the derivative between
+/// them is that of neither. Values are multiples of a thousandth; steps in double precision are a
+/// hundredth of that.
 fn exact_loss(
     values: &[f64],
     width: usize,
