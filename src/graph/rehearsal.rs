@@ -65,6 +65,8 @@ pub(crate) struct Rehearsal {
     form: Form,
     /// The epoch whose order of training the workers have.
     epoch: Option<usize>,
+    /// Whether neighbours are drawn.
+    draws: bool,
 }
 
 /// How rows of others are come by.
@@ -116,6 +118,17 @@ impl Rehearsal {
             batches,
             form,
             epoch: None,
+            draws: true,
+        }
+    }
+
+    /// The rehearsal of a run in which nobody asks for work, but for messages alone: where no rows
+    /// of others are read, nothing is drawn, and it is known of each layer whether there are rows.
+    pub(crate) fn of_messages(self) -> Self {
+        let apart = self.form == Form::Alone || self.workers.len() == 1;
+        Self {
+            draws: !apart,
+            ..self
         }
     }
 
@@ -152,7 +165,12 @@ impl Rehearsal {
                     own: part.owned.len(),
                 };
                 // Taken, as what this layer reads becomes the outputs of the layer below.
-                SampledLayer::draw(&sampler, hop, &view, std::mem::take(outputs))
+                let outputs = std::mem::take(outputs);
+                if self.draws {
+                    SampledLayer::draw(&sampler, hop, &view, outputs)
+                } else {
+                    SampledLayer::without_neighbours(outputs, &view)
+                }
             };
             let all = outputs.par_iter_mut().zip(&self.workers);
             let drawn: Vec<SampledLayer> = all.zip(&self.boundary.parts).map(draw).collect();

@@ -1,7 +1,10 @@
 //! Which neighbours a mini-batch sees, and the rectangular graphs that its layers compute on.
 
+#![allow(clippy::inline_always)] // the loop becomes part of the code for the chosen instruction set
+
 use std::ops::Range;
 
+use pulp::Arch;
 use rayon::prelude::*;
 
 use super::lists::Lists;
@@ -81,51 +84,99 @@ impl<'a> Sampler<'a> {
             return;
         }
         let key = mix(mix(self.key, hop as u64), u64::from(node));
-        // `mix` with one key is one-to-one, so no two neighbours have the same number.
-        let number = |&u: &u32| mix(key, u64::from(name(u)));
-        numbers.all.clear();
-        numbers.all.extend(neighbours.iter().map(number));
-        let last = numbers.nth_smallest(fanout);
-        // In the order of the neighbours, which is that of sums.
-        let numbered = neighbours.iter().zip(&numbers.all);
-        drawn.extend(numbered.filter_map(|(&u, &number)| (number <= last).then_some(u)));
+        numbers.draw_smallest(fanout, neighbours, (key, name), drawn);
     }
 }
 
-/// The numbers of a node's neighbours.
+/// Neighbours that are numbered at a time: so many numbers stay in the nearest cache.
+const CHUNK: usize = 256;
+
+/// Memory for the neighbours of a node that may be those with the smallest numbers.
 #[derive(Debug, Default)]
 struct Numbers {
-    all: Vec<u64>,
-    /// Memory for those among which the smallest are looked for.
+    nodes: Vec<u32>,
+    numbers: Vec<u64>,
+    /// The numbers once more, to be put in another order.
     some: Vec<u64>,
 }
 
 impl Numbers {
-    /// The one up to which there are so many; there are more, and no two are equal.
-    fn nth_smallest(&mut self, wanted: usize) -> u64 {
-        let bound = likely_bound(wanted, self.all.len());
-        if self.some.len() < self.all.len() {
-            self.some.resize(self.all.len(), 0);
+    /// Adds to `drawn` the `wanted` neighbours with the smallest numbers, in the order of the
+    /// neighbours, of which there are more. A number is a mix of `key` and the neighbour's `name`.
+    fn draw_smallest(
+        &mut self,
+        wanted: usize,
+        neighbours: &[u32],
+        (key, name): (u64, impl Fn(u32) -> u32),
+        drawn: &mut Vec<u32>,
+    ) {
+        // Of a hub's neighbours few can be among the smallest, and the others need no second look.
+        let bound = likely_bound(wanted, neighbours.len());
+        let mut found = self.find(bound, neighbours, key, &name);
+        if found < wanted {
+            found = self.find(u64::MAX, neighbours, key, &name);
         }
-        // Of a hub's neighbours few can be among the smallest. Every number is written down, and
-        // the next one over it where it is not below the bound: a branch for each would be one that
-        // no processor can guess.
-        let mut count = 0;
-        for &number in &self.all {
-            self.some[count] = number;
-            count += usize::from(number < bound);
+        let (nodes, numbers) = (&self.nodes[..found], &self.numbers[..found]);
+        self.some.clear();
+        self.some.extend_from_slice(numbers);
+        // `mix` with one key is one-to-one: no two neighbours have the same number.
+        let last = *self.some.select_nth_unstable(wanted - 1).1;
+        // In the order of the neighbours, which is that of sums.
+        let smallest = nodes.iter().zip(numbers);
+        drawn.extend(smallest.filter_map(|(&u, &number)| (number <= last).then_some(u)));
+    }
+
+    /// Finds the neighbours with numbers up to `bound`, and says how many there are.
+    fn find(
+        &mut self,
+        bound: u64,
+        neighbours: &[u32],
+        key: u64,
+        name: impl Fn(u32) -> u32,
+    ) -> usize {
+        if self.nodes.len() < neighbours.len() {
+            self.nodes.resize(neighbours.len(), 0);
+            self.numbers.resize(neighbours.len(), 0);
         }
-        let some = if count < wanted {
-            self.some[..self.all.len()].copy_from_slice(&self.all);
-            &mut self.some[..self.all.len()]
-        } else {
-            &mut self.some[..count]
-        };
-        *some.select_nth_unstable(wanted - 1).1
+        let into = (&mut self.nodes[..], &mut self.numbers[..]);
+        Arch::new().dispatch(
+            #[inline(always)]
+            move || numbered(neighbours, key, name, bound, into),
+        )
     }
 }
 
-/// A number below which `wanted` of so many uniform ones lie, and some more: by about three
+/// Writes down the neighbours with numbers up to `bound`, and their numbers; there is room for all.
+/// Returns how many there are.
+#[inline(always)]
+fn numbered(
+    neighbours: &[u32],
+    key: u64,
+    name: impl Fn(u32) -> u32,
+    bound: u64,
+    (nodes, numbers): (&mut [u32], &mut [u64]),
+) -> usize {
+    let mut found = 0;
+    let (mut names, mut all) = ([0_u32; CHUNK], [0_u64; CHUNK]);
+    for chunk in neighbours.chunks(CHUNK) {
+        // Each of these loops by itself: then several neighbours are numbered at once.
+        for (into, &u) in names.iter_mut().zip(chunk) {
+            *into = name(u);
+        }
+        for (into, &name) in all.iter_mut().zip(&names[..chunk.len()]) {
+            *into = mix(key, u64::from(name));
+        }
+        // Each is written down, and the next one over it where its number is too large: a branch
+        // for each would be one that no processor can guess.
+        for (&number, &u) in all.iter().zip(chunk) {
+            (nodes[found], numbers[found]) = (u, number);
+            found += usize::from(number <= bound);
+        }
+    }
+    found
+}
+
+/// A number up to which `wanted` of so many uniform ones lie, and some more: by about three
 /// standard deviations, so that fewer than `wanted` are rare. No draw depends on it.
 fn likely_bound(wanted: usize, of: usize) -> u64 {
     let wanted = wanted as f64;
@@ -171,6 +222,12 @@ impl SampledLayer {
         let drawn = sampler.draw_each(hop, outputs.len(), near, name);
         let degrees = outputs.iter().map(|&row| neighbours(row).len()).collect();
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
+    }
+
+    /// The layer of distinct own rows `outputs` of which nothing was drawn.
+    pub(crate) fn without_neighbours(outputs: Vec<u32>, view: &View<'_>) -> Self {
+        let none = (&Lists::default(), Vec::new());
+        Self::of(outputs, none.0, none.1, view.own, view.nodes.len())
     }
 
     /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were

@@ -91,8 +91,9 @@ impl Block {
     /// If an entry of `adjacency` has no degree.
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        let sizes = (adjacency.nodes(), adjacency.edges());
-        Self::of_rows(sizes, degrees, aggregation, neighbours, |u| u)
+        let weights = |v: usize| move |u: usize| aggregation.weight(degrees[v], degrees[u]);
+        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
+        Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, |u| u)
     }
 
     /// A block of outputs that are not among its so many inputs: each entry has the weight of
@@ -139,16 +140,18 @@ impl Block {
             }
         };
         let number = |u: u32| nodes[u as usize];
-        let sizes = (outputs, adjacency.edges());
-        Self::of_rows(sizes, degrees, aggregation, neighbours, number)
+        let weights = |v: usize| move |u: usize| aggregation.weight(degrees[v], degrees[u]);
+        let sizes = (outputs, adjacency.edges(), degrees.len());
+        Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, number)
     }
 
-    /// A block with so many outputs and edges: `neighbours` adds those of an output to a list, in
-    /// the order of their `number`s.
-    fn of_rows(
-        (outputs, edges): (usize, usize),
-        degrees: &[usize],
-        aggregation: Aggregation,
+    /// A block with so many outputs, edges and inputs: `neighbours` adds those of an output to a
+    /// list, in the order of their `number`s, and `weights` of an output gives the weight of an
+    /// input. With `selves` each output is among its own neighbours.
+    fn of_rows<W: Fn(usize) -> f32>(
+        (outputs, edges, inputs): (usize, usize, usize),
+        selves: bool,
+        weights: impl Fn(usize) -> W,
         neighbours: impl Fn(usize, &mut Vec<u32>),
         number: impl Fn(u32) -> u32,
     ) -> Self {
@@ -158,8 +161,8 @@ impl Block {
         offsets.push(0);
         let mut row = Vec::new();
         for v in 0..outputs {
-            let weight = |u: usize| aggregation.weight(degrees[v], degrees[u]);
-            let mut own_pending = aggregation.has_self();
+            let weight = weights(v);
+            let mut own_pending = selves;
             row.clear();
             neighbours(v, &mut row);
             for &u in &row {
@@ -179,7 +182,7 @@ impl Block {
             offsets.push(columns.len());
         }
         Self {
-            matrix: Arc::new(SparseMatrix::new(degrees.len(), &offsets, columns, values)),
+            matrix: Arc::new(SparseMatrix::new(inputs, &offsets, columns, values)),
             attention: None,
             sampled: false,
         }
@@ -195,10 +198,19 @@ impl Block {
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
         // Outputs are the first inputs, so equal numbers are the node itself, which was not drawn.
-        let scale = |v: u32, u| if v == u { 1.0 } else { layer.scale(v as usize) };
+        let adjacency = &layer.adjacency;
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let weights = |v: usize| {
+            let scale = layer.scale(v);
+            move |u: usize| {
+                let weight = aggregation.weight(degrees[v], degrees[u]);
+                if v == u { weight } else { weight * scale }
+            }
+        };
+        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
         Self {
             sampled: true,
-            ..Self::new(&layer.adjacency, degrees, aggregation).scaled(scale)
+            ..Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, |u| u)
         }
     }
 

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
+use super::head::first_rows;
+
 /// Where the matrices of a worker lie.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -224,7 +226,7 @@ impl Matrix {
         let part = |(range, part): (Range<usize>, &Tensor<2>)| match range.len() {
             // A whole stripe is shared and not copied.
             all if all == part.dims()[0] => part.clone(),
-            some => part.clone().narrow(0, 0, some),
+            some => first_rows(part.clone(), some),
         };
         let head = Self::of(kept.map(part).collect(), self.stripe);
         assert_eq!(head.rows(), rows, "so many rows of a matrix");

@@ -21,6 +21,7 @@ mod dropout;
 mod finite;
 mod gather;
 mod gnn;
+mod head;
 mod host;
 mod input;
 mod layer;

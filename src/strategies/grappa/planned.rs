@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use crate::graph::sampling::{Population, Reached, frontiers};
-use crate::graph::{Csr, ExpectedGraph, Lists, SampledLayer, Sampler, View};
+use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View};
 use crate::model::{BlockShape, InputShape};
 use crate::sim::Setting;
 use crate::strategies::parts::chunks::local_adjacency;
@@ -197,13 +197,7 @@ impl Batch {
             let sampled = if setting.models_compute() {
                 SampledLayer::draw(&sampler, hop, &view, outputs)
             } else {
-                SampledLayer::of(
-                    outputs,
-                    &Lists::default(),
-                    Vec::new(),
-                    view.own,
-                    view.nodes.len(),
-                )
+                SampledLayer::without_neighbours(outputs, &view)
             };
             let edges = sampled.adjacency.edges();
             let (outputs_here, inputs) = (sampled.outputs, sampled.rows.len());

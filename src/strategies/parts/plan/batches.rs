@@ -25,8 +25,13 @@ impl BatchPlan {
     /// None without mini-batches.
     pub(super) fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
         let batches = Arc::clone(setting.batches.as_ref()?);
+        let rehearsal = Rehearsal::new(Arc::clone(&setting.boundary), batches, form);
         Some(Self {
-            rehearsal: Rehearsal::new(Arc::clone(&setting.boundary), batches, form),
+            rehearsal: if setting.models_compute() {
+                rehearsal
+            } else {
+                rehearsal.of_messages()
+            },
             arrivals: Arrivals::new(Arc::clone(setting)),
             setting: Arc::clone(setting),
             form,
