@@ -20,7 +20,7 @@ use crate::graph::{
 use crate::model::ModelSpec;
 use crate::net::Framing;
 use crate::sim::{
-    ComputeTiming, DeviceConfig, Engine, Repartitioner, Setting, SimError, WorkerDevice,
+    ComputeTiming, DeviceConfig, Engine, Repartitioner, Setting, SimError, Timing, WorkerDevice,
     open_devices,
 };
 use crate::strategies::{Needs, Registry, Strategy, Training};
@@ -101,6 +101,8 @@ pub struct Preparation<'a> {
     timeline_epochs: usize,
     /// Whether nothing will be trained.
     plans: bool,
+    /// Whether plans of a training say what workers hold.
+    memory: bool,
     /// Whether numbers are enough of graphs that were divided before.
     numbers: bool,
     /// How many times as fast as the experiment says its network is.
@@ -126,6 +128,7 @@ impl<'a> Preparation<'a> {
             devices: Vec::new(),
             timeline_epochs: 0,
             plans: false,
+            memory: false,
             numbers: false,
             network_times: 1.0,
             sample: None,
@@ -146,6 +149,20 @@ impl<'a> Preparation<'a> {
             numbers: true,
             ..self
         }
+    }
+
+    /// Where plans say what workers hold, too, before they train.
+    pub(crate) fn with_memory(self) -> Self {
+        Self {
+            memory: true,
+            ..self
+        }
+    }
+
+    /// Whether plans of a cell say what workers do and hold, and not only what they send.
+    fn plans_work(&self, cell: &Cell) -> bool {
+        let models = matches!(cell.settings.compute.timing, Timing::Modelled(_));
+        self.plans || self.memory || models
     }
 
     /// The same, telling of what takes a while.
@@ -360,6 +377,7 @@ impl<'a> Preparation<'a> {
             framing,
             exchange: settings.network.exchange,
             timeline_epochs: self.timeline_epochs,
+            plans_work: self.plans_work(cell),
             timing,
             devices,
             engine: self.engine.clone(),

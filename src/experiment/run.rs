@@ -106,6 +106,10 @@ impl Runner<'_> {
         let mut preparation = Preparation::new(self.registry, self.base.clone())
             .with_timeline(self.trace_epochs)
             .on(self.engine.clone());
+        // Of one run at a time nobody asks what it holds.
+        if self.jobs > 1 {
+            preparation = preparation.with_memory();
+        }
         let program = super::manifest::program().map_err(RunError::Program)?;
         let mut manifest = Manifest::new(
             &program,

@@ -5,7 +5,6 @@
 use std::ops::Range;
 
 use pulp::Arch;
-use rayon::prelude::*;
 
 use super::lists::Lists;
 use super::{Csr, Peers};
@@ -13,6 +12,9 @@ use crate::rng::{Purpose, mix};
 
 /// The place of a row that is in no list.
 const NOWHERE: u32 = u32::MAX;
+
+/// The place of a row that was met, before it is known.
+const MET: u32 = u32::MAX - 1;
 
 /// Draws neighbours for one step of training, uniformly and without replacement (Hamilton, Ying and
 /// Leskovec, 2017, algorithm 2).
@@ -226,8 +228,8 @@ impl SampledLayer {
 
     /// The layer of distinct own rows `outputs` of which nothing was drawn.
     pub(crate) fn without_neighbours(outputs: Vec<u32>, view: &View<'_>) -> Self {
-        let none = (&Lists::default(), Vec::new());
-        Self::of(outputs, none.0, none.1, view.own, view.nodes.len())
+        let (drawn, degrees) = (Lists::default(), Vec::new());
+        Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
 
     /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were
@@ -245,17 +247,16 @@ impl SampledLayer {
         for (at, &row) in (0_u32..).zip(&outputs) {
             place[row as usize] = at;
         }
-        let mut rows = outputs;
         for &u in drawn.values() {
-            if place[u as usize] == NOWHERE {
-                place[u as usize] = 0; // its place is known when all are
-                rows.push(u);
-            }
+            let place = &mut place[u as usize];
+            *place = (*place).min(MET);
         }
-        // Rows differ, so that an unstable sort has one outcome.
-        rows[count..].par_sort_unstable();
-        for (at, &row) in (0_u32..).zip(&rows) {
-            place[row as usize] = at;
+        let mut rows = outputs;
+        for (row, place) in (0_u32..).zip(&mut place) {
+            if *place == MET {
+                *place = rows.len() as u32;
+                rows.push(row);
+            }
         }
         let each = Lists::make(
             count,

@@ -60,6 +60,9 @@ pub struct Setting {
     pub timeline_epochs: usize,
     /// How computing turns into virtual time.
     pub timing: ComputeTiming,
+    /// Whether somebody asks its plans what workers do and hold, beside what they send: modelled
+    /// compute, and whoever plans a training without being in it.
+    pub plans_work: bool,
     /// One device per worker.
     pub devices: Vec<WorkerDevice>,
     /// What carries out the run.

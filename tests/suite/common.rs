@@ -263,6 +263,7 @@ impl Case {
             framing: network.framing(),
             exchange: self.exchange,
             timeline_epochs: 0,
+            plans_work: true,
             timing,
             devices: self.devices(),
             engine: Engine::Simulated,

@@ -12,7 +12,7 @@ use crate::graph::{
     Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards, Whole,
 };
 use crate::model::{LayerSpec, ModelSpec};
-use crate::sim::{Setting, Timing, divide};
+use crate::sim::{Setting, divide};
 use crate::strategies::{Needs, NeedsOfOthers, Strategy};
 
 impl Preparation<'_> {
@@ -36,10 +36,10 @@ impl Preparation<'_> {
             shards.check(self.engine.rank()).map_err(wrong)?;
         }
         let outline = alone || self.plans || self.numbers;
-        let models = matches!(settings.compute.timing, Timing::Modelled(_));
+        let plans_work = self.plans_work(cell);
         let looks_at = match others(cell, strategy) {
             // The work of its plan follows from the edges; a process measures its own.
-            NeedsOfOthers::Boundary if models && !alone => NeedsOfOthers::Edges,
+            NeedsOfOthers::Boundary if plans_work && !alone => NeedsOfOthers::Edges,
             others => others,
         };
         let (workers, counts) = (shards.workers(), shards.counts());

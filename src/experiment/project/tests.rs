@@ -253,3 +253,61 @@ fn memory_is_held_against_the_device_of_each_worker() {
     assert!(one.simulated_seconds > all.simulated_seconds);
     assert!(one.waiting_seconds > all.waiting_seconds);
 }
+
+/// Strategies of which plans draw or count edges, in mini-batches and whole, on a graph that is
+/// here.
+const DRAWN: &str = r#"
+name = "drawn"
+seeds = [0]
+[dataset]
+synthetic = { kind = "sbm", nodes = 400, classes = 4, features = 12, degree_within = 6.0, degree_between = 2.0 }
+split = { train = 0.5, val = 0.2 }
+[model]
+kind = "sage"
+layers = 2
+hidden = 16
+[training]
+epochs = 2
+BATCH
+[partition]
+method = "random"
+workers = 4
+[network]
+preset = "ethernet-10g"
+[compute]
+TIMING
+STRATEGIES
+"#;
+
+#[test]
+fn what_workers_hold_is_planned_whether_compute_is_modelled_or_measured() {
+    let registry = Registry::builtin();
+    let batch = "batch = { size = 20, fanouts = [3, 3] }";
+    let cases: [(&str, &[&str]); 2] = [
+        (batch, &["full", "isolated", "grappa", "distdgl", "retexo"]),
+        ("", &["full", "bns", "cluster", "retexo"]),
+    ];
+    for (batch, kinds) in cases {
+        let strategies: Vec<String> = kinds
+            .iter()
+            .map(|kind| format!("[[strategy]]\nkind = \"{kind}\""))
+            .collect();
+        let held = |timing: &str| -> Vec<Option<u64>> {
+            let text = DRAWN
+                .replace("BATCH", batch)
+                .replace("STRATEGIES", &strategies.join("\n"))
+                .replace("TIMING", &format!("timing = {timing}"));
+            let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+            let found = project(&experiment(&text), &mut preparation, |_| ());
+            let found = found.expect("it can be projected");
+            found.iter().map(|cell| cell.memory_bytes).collect()
+        };
+        let (measured, modelled) = (held("\"measured\""), held("{ profile = \"t4\" }"));
+        assert!(
+            measured
+                .iter()
+                .all(|bytes| bytes.is_some_and(|bytes| bytes > 0))
+        );
+        assert_eq!(measured, modelled, "{kinds:?} {batch}");
+    }
+}

@@ -194,7 +194,7 @@ impl Batch {
         let mut outputs = seeds;
         for hop in 0..model.layers() {
             // Where nobody asks for work, it is enough to know whether there are rows.
-            let sampled = if setting.models_compute() {
+            let sampled = if setting.plans_work {
                 SampledLayer::draw(&sampler, hop, &view, outputs)
             } else {
                 SampledLayer::without_neighbours(outputs, &view)

@@ -35,7 +35,7 @@ impl WorkersPlanner {
         let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
         // Only modelled time needs the edges that are drawn, and drawing them takes the graph.
-        let draws = setting.batches.is_some() && setting.models_compute();
+        let draws = setting.batches.is_some() && setting.plans_work;
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
             let counts = &setting.counts.parts[rank];

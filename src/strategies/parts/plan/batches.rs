@@ -27,7 +27,7 @@ impl BatchPlan {
         let batches = Arc::clone(setting.batches.as_ref()?);
         let rehearsal = Rehearsal::new(Arc::clone(&setting.boundary), batches, form);
         Some(Self {
-            rehearsal: if setting.models_compute() {
+            rehearsal: if setting.plans_work {
                 rehearsal
             } else {
                 rehearsal.of_messages()

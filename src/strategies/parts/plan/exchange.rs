@@ -130,7 +130,7 @@ impl ExchangePlanner {
         if let Some(share) = epoch.sent.share {
             let draws = share.draws(&self.setting, number);
             epoch.drawn = Some((share, draws));
-            let counts_edges = self.setting.models_compute() && self.setting.holds_graph();
+            let counts_edges = self.setting.plans_work && self.setting.holds_graph();
             if self.halo_edges.is_none() && counts_edges {
                 self.halo_edges = Some(HaloEdges::new(&self.setting));
             }

@@ -19,7 +19,7 @@ pub struct Arrivals {
 impl Arrivals {
     /// Those of a setting.
     pub fn new(setting: Arc<Setting>) -> Self {
-        let counted = setting.models_compute();
+        let counted = setting.plans_work;
         Self { setting, counted }
     }
 
