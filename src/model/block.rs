@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::dropout::DRAW;
 use super::host::by_rows;
-use super::matrix::stripes;
+use super::stripes::stripes;
 use super::{Dropout, ModelKind, Place, SparseMatrix};
 use crate::graph::{Csr, SampledLayer};
 use crate::rng::mix;

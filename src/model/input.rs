@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::dropout::Mask;
-use super::matrix::stripes;
 use super::packed::pack;
+use super::stripes::stripes;
 use super::{
     Dropout, Matrix, Place, SparseMatrix, dropped, product, product_onto, spmm_onto, tiles,
 };

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use super::head::first_rows;
+use super::stripes::stripes;
 
 /// Where the matrices of a worker lie.
 #[derive(Clone, Debug)]
@@ -31,14 +32,6 @@ impl Place {
             stripe: usize::MAX,
         }
     }
-}
-
-/// The rows of each stripe, of `rows` in all; one stripe without any for none.
-pub(super) fn stripes(rows: usize, stripe: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..rows.max(1))
-        .step_by(stripe)
-        // `usize::MAX` stands for no bound, to which nothing can be added.
-        .map(move |start| start..start.saturating_add(stripe).min(rows))
 }
 
 /// Rows of `width` columns from the host, in tensors of at most `stripe` rows.

@@ -40,6 +40,7 @@ mod score;
 mod sparse;
 mod spec;
 mod spmm;
+mod stripes;
 mod tiles;
 mod work;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 
-use super::matrix::stripes;
+use super::stripes::stripes;
 
 /// What is made of a matrix once and dropped with it: what it has left on devices, by device, and
 /// the tiles it was cut into.
