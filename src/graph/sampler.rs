@@ -51,7 +51,7 @@ impl<'a> Sampler<'a> {
     ) -> Vec<u32> {
         let mut drawn = Vec::new();
         let near = (node, neighbours);
-        self.draw_onto(hop, near, name, &mut Numbers::default(), &mut drawn);
+        self.draw_onto(hop, near, name, &mut Candidates::default(), &mut drawn);
         drawn
     }
 
@@ -64,18 +64,18 @@ impl<'a> Sampler<'a> {
         near: impl Fn(usize) -> (u32, &'g [u32]) + Sync,
         name: impl Fn(u32) -> u32 + Sync,
     ) -> Lists {
-        Lists::make(nodes, Numbers::default, |numbers, at, drawn| {
-            self.draw_onto(hop, near(at), &name, numbers, drawn);
+        Lists::make(nodes, Candidates::default, |candidates, at, drawn| {
+            self.draw_onto(hop, near(at), &name, candidates, drawn);
         })
     }
 
-    /// As [`draw`](Self::draw), behind what `drawn` has already; `numbers` is memory to work in.
+    /// As [`draw`](Self::draw), behind what `drawn` has already; `candidates` is memory to work in.
     fn draw_onto(
         &self,
         hop: usize,
         (node, neighbours): (u32, &[u32]),
         name: impl Fn(u32) -> u32,
-        numbers: &mut Numbers,
+        candidates: &mut Candidates,
         drawn: &mut Vec<u32>,
     ) {
         let fanout = self.fanouts[hop];
@@ -86,7 +86,7 @@ impl<'a> Sampler<'a> {
             return;
         }
         let key = mix(mix(self.key, hop as u64), u64::from(node));
-        numbers.draw_smallest(fanout, neighbours, (key, name), drawn);
+        candidates.draw_smallest(fanout, neighbours, (key, name), drawn);
     }
 }
 
@@ -95,14 +95,14 @@ const CHUNK: usize = 256;
 
 /// Memory for the neighbours of a node that may be those with the smallest numbers.
 #[derive(Debug, Default)]
-struct Numbers {
+struct Candidates {
     nodes: Vec<u32>,
     numbers: Vec<u64>,
     /// The numbers once more, to be put in another order.
     some: Vec<u64>,
 }
 
-impl Numbers {
+impl Candidates {
     /// Adds to `drawn` the `wanted` neighbours with the smallest numbers, in the order of the
     /// neighbours, of which there are more. A number is a mix of `key` and the neighbour's `name`.
     fn draw_smallest(
