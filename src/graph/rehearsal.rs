@@ -169,7 +169,7 @@ impl Rehearsal {
                 if self.draws {
                     SampledLayer::draw(&sampler, hop, &view, outputs)
                 } else {
-                    SampledLayer::without_neighbours(outputs, &view)
+                    SampledLayer::without_neighbours(outputs, view.own, view.nodes.len())
                 }
             };
             let all = outputs.par_iter_mut().zip(&self.workers);

@@ -226,10 +226,10 @@ impl SampledLayer {
         Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
     }
 
-    /// The layer of distinct own rows `outputs` of which nothing was drawn.
-    pub(crate) fn without_neighbours(outputs: Vec<u32>, view: &View<'_>) -> Self {
-        let (drawn, degrees) = (Lists::default(), Vec::new());
-        Self::of(outputs, &drawn, degrees, view.own, view.nodes.len())
+    /// The layer of distinct own rows `outputs` for none of which anything was drawn; `own` and
+    /// `all` as for [`of`](Self::of).
+    pub(crate) fn without_neighbours(outputs: Vec<u32>, own: usize, all: usize) -> Self {
+        Self::of(outputs, &Lists::default(), Vec::new(), own, all)
     }
 
     /// The layer of distinct rows `outputs` for each of which these neighbours, of so many, were

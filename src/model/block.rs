@@ -197,13 +197,13 @@ impl Block {
     /// # Panics
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
-        // Outputs are the first inputs, so equal numbers are the node itself, which was not drawn.
         let adjacency = &layer.adjacency;
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
         let weights = |v: usize| {
             let scale = layer.scale(v);
             move |u: usize| {
                 let weight = aggregation.weight(degrees[v], degrees[u]);
+                // Outputs are the first inputs, so that is the node itself, which was not drawn.
                 if v == u { weight } else { weight * scale }
             }
         };

@@ -254,33 +254,10 @@ fn memory_is_held_against_the_device_of_each_worker() {
     assert!(one.waiting_seconds > all.waiting_seconds);
 }
 
-/// Strategies of which plans draw or count edges, in mini-batches and whole, on a graph that is
-/// here.
-const DRAWN: &str = r#"
-name = "drawn"
-seeds = [0]
-[dataset]
-synthetic = { kind = "sbm", nodes = 400, classes = 4, features = 12, degree_within = 6.0, degree_between = 2.0 }
-split = { train = 0.5, val = 0.2 }
-[model]
-kind = "sage"
-layers = 2
-hidden = 16
-[training]
-epochs = 2
-BATCH
-[partition]
-method = "random"
-workers = 4
-[network]
-preset = "ethernet-10g"
-[compute]
-TIMING
-STRATEGIES
-"#;
-
 #[test]
 fn what_workers_hold_is_planned_whether_compute_is_modelled_or_measured() {
+    const GRAPH: &str = "synthetic = { kind = \"sbm\", nodes = 400, classes = 4, features = 12, \
+        degree_within = 6.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }";
     let registry = Registry::builtin();
     let batch = "batch = { size = 20, fanouts = [3, 3] }";
     let cases: [(&str, &[&str]); 2] = [
@@ -293,10 +270,16 @@ fn what_workers_hold_is_planned_whether_compute_is_modelled_or_measured() {
             .map(|kind| format!("[[strategy]]\nkind = \"{kind}\""))
             .collect();
         let held = |timing: &str| -> Vec<Option<u64>> {
-            let text = DRAWN
-                .replace("BATCH", batch)
-                .replace("STRATEGIES", &strategies.join("\n"))
-                .replace("TIMING", &format!("timing = {timing}"));
+            // The graph is here: plans draw from it and count its edges.
+            let line = |line: &str| match line.split(' ').next() {
+                Some("counts") => GRAPH.to_owned(),
+                Some("timing") => format!("timing = {timing}"),
+                Some("epochs") => format!("{line}\n{batch}"),
+                _ => line.replace("metis", "random"),
+            };
+            let all = CUT.split("[[strategy]]").next().unwrap_or_default();
+            let lines: Vec<String> = all.lines().map(line).collect();
+            let text = [lines.as_slice(), &strategies].concat().join("\n");
             let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
             let found = project(&experiment(&text), &mut preparation, |_| ());
             let found = found.expect("it can be projected");

@@ -238,6 +238,20 @@ proptest! {
             draws.layers[0][rank].asks.iter().map(|(_, rows)| rows).sum()
         };
         let (fresh, kept) = (played(BatchForm::Together), played(BatchForm::KeepingFeatures));
+        for form in [BatchForm::Alone, BatchForm::Together] {
+            let rehearsal = || Rehearsal::new(Arc::clone(&plan), Arc::clone(&batches), form);
+            let drawn = rehearsal().play(0, 0);
+            let alone = rehearsal().of_messages().play(0, 0);
+            if form == BatchForm::Together {
+                prop_assert_eq!(&alone, &drawn, "messages follow from what is drawn");
+                continue;
+            }
+            for (alone, drawn) in alone.layers.iter().flatten().zip(drawn.layers.iter().flatten()) {
+                prop_assert_eq!((alone.edges, alone.looked_at), (0, 0), "nothing is drawn");
+                prop_assert_eq!(alone.outputs > 0, drawn.outputs > 0);
+                prop_assert_eq!(alone.inputs, alone.outputs);
+            }
+        }
         for (rank, part) in plan.parts.iter().enumerate() {
             let all: usize = kept.iter().map(|draws| asked(draws, rank)).sum();
             prop_assert!(all <= part.halo.len(), "each row of the halo comes once");

@@ -252,7 +252,7 @@ impl PlannedSteps for ClusterPlan {
         track.compute(Work::pass(seen + nodes.len() * model.features()));
         let inside = |u: &&u32| nodes.binary_search(u).is_ok();
         let among = |&v: &u32| graph.neighbours(v as usize).iter().filter(inside).count();
-        // Only modelled time needs the edges, and counting them passes over the graph.
+        // Who asks for work needs the edges, and counting them passes over the graph.
         let edges = if setting.plans_work {
             nodes.iter().map(among).sum()
         } else {

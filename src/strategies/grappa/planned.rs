@@ -197,7 +197,7 @@ impl Batch {
             let sampled = if setting.plans_work {
                 SampledLayer::draw(&sampler, hop, &view, outputs)
             } else {
-                SampledLayer::without_neighbours(outputs, &view)
+                SampledLayer::without_neighbours(outputs, view.own, view.nodes.len())
             };
             let edges = sampled.adjacency.edges();
             let (outputs_here, inputs) = (sampled.outputs, sampled.rows.len());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Workers;
 use super::sub_model::SubModel;
-use crate::graph::{Csr, Lists, SampledLayer, Sampler, View, seeds_of, shuffled};
+use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
 use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
 use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
@@ -34,7 +34,7 @@ impl WorkersPlanner {
         let setting = &workers.setting;
         let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
-        // Only modelled time needs the edges that are drawn, and drawing them takes the graph.
+        // Who asks for work needs the edges that are drawn, and drawing them takes the graph.
         let draws = setting.batches.is_some() && setting.plans_work;
         let local = setting.boundary.parts.iter().filter(|_| draws);
         let rows = |(rank, part): (usize, &crate::graph::Part)| {
@@ -143,13 +143,13 @@ impl WorkersPlanner {
         // Nobody asks for edges then, and no message depends on them.
         } else {
             let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
-            SampledLayer::of(seeds, &Lists::default(), Vec::new(), own, all)
+            SampledLayer::without_neighbours(seeds, own, all)
         };
         let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
         track.compute(Work::pass(sampled.degrees.iter().sum()));
         track.compute(Work::pass(edges + inputs * width));
         let rows = sampled.rows.iter();
-        // Without modelled time nothing is known of the rows of others, and nobody asks.
+        // Where nobody asks for work, nothing is known of the rows of others.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
         let input = if layer == 0 {
             InputShape::new(stored.sum(), setting.counts.dense)
