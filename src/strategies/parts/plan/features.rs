@@ -9,7 +9,8 @@ use crate::sim::Setting;
 use crate::strategies::parts::Wire;
 
 /// Feature rows of others, as they come out of a codec: of sparse rows, zeros are not stored, and a
-/// codec can make and remove zeros. What is stored is what modelled compute charges for, and what is held.
+/// codec can make and remove zeros. What is stored is what modelled compute charges for, and what
+/// is held.
 pub struct Arrivals {
     setting: Arc<Setting>,
     /// Whether anybody wants to know.
