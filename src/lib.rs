@@ -25,6 +25,7 @@ mod memory;
 pub mod net;
 mod parquet;
 pub mod rng;
+mod simd;
 
 mod fetch;
 pub mod model;

@@ -4,11 +4,10 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
-
 use super::lists::Lists;
 use super::{Csr, Peers};
 use crate::rng::{Purpose, mix};
+use crate::simd::vectorised;
 
 /// The place of a row that is in no list.
 const NOWHERE: u32 = u32::MAX;
@@ -140,10 +139,10 @@ impl Candidates {
             self.nodes.resize(neighbours.len(), 0);
             self.numbers.resize(neighbours.len(), 0);
         }
-        let into = (&mut self.nodes[..], &mut self.numbers[..]);
-        Arch::new().dispatch(
+        let (nodes, numbers) = (&mut self.nodes[..], &mut self.numbers[..]);
+        vectorised(
             #[inline(always)]
-            move || numbered(neighbours, key, name, bound, into),
+            || numbered(neighbours, key, &name, bound, (nodes, numbers)),
         )
     }
 }

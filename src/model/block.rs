@@ -260,7 +260,7 @@ impl Block {
                     let (mine, rest) = part.split_at_mut(sources.len() * heads);
                     // Of the node's own, as if each node had epochs to itself.
                     let epoch = mix(mix(EDGES, epoch), u64::from(nodes[row]));
-                    mine.copy_from_slice(&dropout.mask(epoch, layer, &sources, heads));
+                    dropout.fill(epoch, layer, &sources, heads, mine);
                     part = rest;
                 }
             },

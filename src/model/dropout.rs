@@ -4,11 +4,17 @@
 //! l, v, column) alone. So the mask neither depends on the partition nor has to be sent: a worker
 //! that reads a neighbour's row drops exactly what its owner drops.
 
+#![allow(clippy::inline_always)] // loops become part of the code for an instruction set
+
 use rayon::prelude::*;
 
 use super::SparseMatrix;
 use super::host::by_rows;
 use crate::rng::{Purpose, mix};
+use crate::simd::vectorised;
+
+/// Rows that a thread draws at a time.
+const ROWS: usize = 256;
 
 /// Values below which one thread is done before others have woken up.
 // No result depends on it: a draw is the same on any thread.
@@ -88,25 +94,59 @@ impl Dropout {
         if width == 0 {
             return mask;
         }
-        let scale = self.scale();
-        let fill = |(row, &node): (&mut [f32], &u32)| {
-            let key = self.node_key(epoch, layer, node);
-            for (group, values) in row.chunks_mut(4).enumerate() {
-                let bits = mix(key, group as u64);
-                for (column, value) in values.iter_mut().enumerate() {
-                    *value = if self.keeps(bits, column) { scale } else { 0.0 };
-                }
-            }
-        };
         if mask.len() < SERIAL_VALUES {
-            mask.chunks_mut(width).zip(nodes).for_each(fill);
+            self.fill(epoch, layer, nodes, width, &mut mask);
         } else {
-            mask.par_chunks_mut(width)
-                .with_min_len(256)
-                .zip(nodes)
-                .for_each(fill);
+            mask.par_chunks_mut(ROWS * width)
+                .zip(nodes.par_chunks(ROWS))
+                .for_each(|(mask, nodes)| self.fill(epoch, layer, nodes, width, mask));
         }
         mask
+    }
+
+    /// [`mask`](Self::mask) into `mask`, `[nodes, width]`, on this thread; `width` is at least 1.
+    pub(super) fn fill(
+        &self,
+        epoch: u64,
+        layer: usize,
+        nodes: &[u32],
+        width: usize,
+        mask: &mut [f32],
+    ) {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (row, &node) in mask.chunks_exact_mut(width).zip(nodes) {
+                    let key = self.node_key(epoch, layer, node);
+                    self.each_factor(
+                        key,
+                        row,
+                        #[inline(always)]
+                        |value, factor| *value = factor,
+                    );
+                }
+            },
+        );
+    }
+
+    /// Calls `set` with each value of a row and what it is multiplied with.
+    #[inline(always)]
+    fn each_factor(&self, key: u64, row: &mut [f32], set: impl Fn(&mut f32, f32)) {
+        // Whole groups by themselves: with as many values each, they are drawn several at a time.
+        let (groups, rest) = row.as_chunks_mut::<4>();
+        let whole = groups.len();
+        for (group, values) in groups.iter_mut().enumerate() {
+            self.each_of_group(mix(key, group as u64), values, &set);
+        }
+        self.each_of_group(mix(key, whole as u64), rest, &set);
+    }
+
+    #[inline(always)]
+    fn each_of_group(&self, bits: u64, values: &mut [f32], set: &impl Fn(&mut f32, f32)) {
+        let scale = self.scale();
+        for (column, value) in values.iter_mut().enumerate() {
+            set(value, if self.keeps(bits, column) { scale } else { 0.0 });
+        }
     }
 
     /// Sparse rows with dropout applied: the same draws as [`Self::mask`].
@@ -178,20 +218,17 @@ impl Mask {
     }
 
     /// Drops values of one row and scales the others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn apply(&self, row: usize, values: &mut [f32]) {
-        let (dropout, scale) = (&self.dropout, self.dropout.scale());
-        let key = dropout.node_key(self.epoch, self.layer, self.nodes[row]);
-        for (group, values) in values.chunks_mut(4).enumerate() {
-            let bits = mix(key, group as u64);
-            for (column, value) in values.iter_mut().enumerate() {
-                *value *= if dropout.keeps(bits, column) {
-                    scale
-                } else {
-                    0.0
-                };
-            }
-        }
+        let key = self
+            .dropout
+            .node_key(self.epoch, self.layer, self.nodes[row]);
+        self.dropout.each_factor(
+            key,
+            values,
+            #[inline(always)]
+            |value, factor| *value *= factor,
+        );
     }
 }
 

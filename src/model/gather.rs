@@ -16,11 +16,11 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::host::made_by_rows;
 use super::sparse::Rows;
+use crate::simd::vectorised;
 
 /// Entries between the row that is added and the row that is asked for.
 // A matter of speed alone: a prefetch changes no value.
@@ -125,15 +125,15 @@ pub(super) fn each_part(
     if result == 0 {
         return Vec::new();
     }
-    let (arch, wide) = (Arch::new(), result / parts);
+    let wide = result / parts;
     // Of each row `step` columns, in parts of `wide`: the first is `part`, from its column `from`
     // on. The one place that calls `fill`: with a second one it would no longer become part of the
     // code for the instruction set.
     let fill_rows = |range: Range<usize>, part, from, step, wide, sums: &mut [f32]| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
-                for (row, sums) in range.zip(sums.chunks_exact_mut(step)) {
+                for (row, sums) in range.clone().zip(sums.chunks_exact_mut(step)) {
                     for (next, sums) in sums.chunks_exact_mut(wide).enumerate() {
                         fill(row, part + next, from, sums);
                     }

@@ -7,10 +7,10 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Flex, TensorMetadata};
 use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::sparse::Rows;
+use crate::simd::vectorised;
 
 /// Multiplications below which one thread is done before others have woken up.
 // No result depends on it: with threads or without, each value is made by one of them.
@@ -194,11 +194,9 @@ pub(super) fn rows_in_blocks(
     if width == 0 || values.is_empty() {
         return;
     }
-    let arch = Arch::new();
-    #[allow(clippy::inline_always)]
-    // it must become part of the code for the chosen instruction set
+    #[allow(clippy::inline_always)] // part of the code for an instruction set
     let task = |first: usize, rows: &mut [f32]| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || task(first, rows),
         );

@@ -12,11 +12,11 @@
 
 #![allow(clippy::inline_always)] // as in `gather`: the loop becomes part of the code for the chosen instruction set
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::gather::prefetch;
 use super::sparse::SparseMatrix;
+use crate::simd::vectorised;
 
 /// Columns of a strip, if all threads have one then.
 const WIDEST: usize = 128;
@@ -39,10 +39,9 @@ pub(super) fn pays(matrix: &SparseMatrix, width: usize) -> bool {
 pub(super) fn transposed_product(matrix: &SparseMatrix, x: &[f32], width: usize) -> Vec<f32> {
     // Strips depend on the number of threads and values do not: strips share no column.
     let strips = strips(width, rayon::current_num_threads());
-    let arch = Arch::new();
     let sums: Vec<Vec<f32>> = (strips.par_iter())
         .map(|&(start, wide)| {
-            arch.dispatch(
+            vectorised(
                 #[inline(always)]
                 || match wide {
                     // Literals, so that each arm is compiled with its width as a constant; the last

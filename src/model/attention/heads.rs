@@ -1,11 +1,12 @@
 //! Attention passes head by head, for any number of heads.
 
-use pulp::Arch;
+#![allow(clippy::inline_always)] // loops become part of the code for an instruction set
 
 use super::NEGATIVE_SLOPE;
 use crate::model::gather::dot;
 use crate::model::host::by_rows;
 use crate::model::sparse::Rows;
+use crate::simd::vectorised;
 
 /// Multiplications that an exponential is about worth.
 pub(super) const EXPONENTIAL: usize = 16;
@@ -102,7 +103,7 @@ pub(super) fn dots(
     heads: usize,
     parts: usize,
 ) -> Vec<f32> {
-    let (arch, part_width) = (Arch::new(), width / heads);
+    let part_width = width / heads;
     let own_width = parts * part_width;
     each_row(rows, heads, width, |row, out| {
         // Chunks of no columns would be a panic.
@@ -111,9 +112,7 @@ pub(super) fn dots(
         }
         let own = &g[row * own_width..][..own_width];
         let columns = &rows.columns[rows.entries(row)];
-        #[allow(clippy::inline_always)]
-        // it must become part of the code for the chosen instruction set
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for (dots, &column) in out.chunks_exact_mut(heads).zip(columns) {

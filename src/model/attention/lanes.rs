@@ -14,7 +14,8 @@
 
 #![allow(clippy::inline_always)] // code has to become part of what is compiled for an instruction set
 
-use pulp::Arch;
+use std::array;
+
 use rayon::prelude::*;
 
 use super::NEGATIVE_SLOPE;
@@ -22,6 +23,7 @@ use super::heads::{EXPONENTIAL, each_row};
 use crate::model::gather::{AHEAD, TILE, each_part, prefetch};
 use crate::model::host::made_in_blocks;
 use crate::model::sparse::Rows;
+use crate::simd::vectorised;
 
 /// Rows that a thread lays out at a time.
 const ROWS: usize = 256;
@@ -31,21 +33,54 @@ pub(super) const fn are_worth_it(columns: usize) -> bool {
     columns < TILE
 }
 
-/// `[n, inner, outer]` of `[n, outer, inner]`.
-fn turned(values: &[f32], outer: usize, inner: usize) -> Vec<f32> {
-    let width = outer * inner;
+/// `[n, d, heads]` of `[n, heads, d]`.
+fn turned<const HEADS: usize>(values: &[f32], columns: usize) -> Vec<f32> {
+    each_turned(
+        values,
+        HEADS * columns,
+        #[inline(always)]
+        |out, row| {
+            let parts: [&[f32]; HEADS] = array::from_fn(|head| &row[head * columns..][..columns]);
+            for (column, out) in out.as_chunks_mut::<HEADS>().0.iter_mut().enumerate() {
+                for head in 0..HEADS {
+                    out[head] = parts[head][column];
+                }
+            }
+        },
+    )
+}
+
+/// `[n, heads, d]` of `[n, d, heads]`.
+fn turned_back<const HEADS: usize>(values: &[f32], columns: usize) -> Vec<f32> {
+    each_turned(
+        values,
+        HEADS * columns,
+        #[inline(always)]
+        |out, row| {
+            for (column, values) in row.as_chunks::<HEADS>().0.iter().enumerate() {
+                for head in 0..HEADS {
+                    out[head * columns + column] = values[head];
+                }
+            }
+        },
+    )
+}
+
+/// Rows of `width`, each laid out anew by `turn`, which gets its new and its old place.
+fn each_turned(values: &[f32], width: usize, turn: impl Fn(&mut [f32], &[f32]) + Sync) -> Vec<f32> {
     if width == 0 {
         return Vec::new();
     }
     made_in_blocks(values.len(), ROWS * width, |block, out| {
         let values = &values[block * ROWS * width..][..out.len()];
-        for (out, row) in out.chunks_exact_mut(width).zip(values.chunks_exact(width)) {
-            for (at, out) in out.chunks_exact_mut(outer).enumerate() {
-                for (out, part) in out.iter_mut().zip(row.chunks_exact(inner)) {
-                    *out = part[at];
+        vectorised(
+            #[inline(always)]
+            || {
+                for (out, row) in out.chunks_exact_mut(width).zip(values.chunks_exact(width)) {
+                    turn(out, row);
                 }
-            }
-        }
+            },
+        );
     })
 }
 
@@ -57,11 +92,10 @@ fn of_entry<const HEADS: usize>(weights: &[f32]) -> &[[f32; HEADS]] {
 /// As `softmax_u(LeakyReLU(left_v + right_u))` of each entry and head.
 pub(super) fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f32]) -> Vec<f32> {
     let (left, right) = (of_entry::<HEADS>(left), of_entry::<HEADS>(right));
-    let arch = Arch::new();
     each_row(rows, HEADS, HEADS * EXPONENTIAL, |row, weights| {
         let (own, columns) = (left[row], &rows.columns[rows.entries(row)]);
         let weights = weights.as_chunks_mut::<HEADS>().0;
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let mut largest = [f32::NEG_INFINITY; HEADS];
@@ -86,7 +120,7 @@ pub(super) fn softmax<const HEADS: usize>(rows: &Rows, left: &[f32], right: &[f3
                         sums[head] += weights[head];
                     }
                 }
-                for weights in weights {
+                for weights in weights.iter_mut() {
                     for head in 0..HEADS {
                         weights[head] /= sums[head];
                     }
@@ -139,7 +173,6 @@ pub(super) fn softmax_gradient<const HEADS: usize>(
 ) -> Vec<f32> {
     let (left, right) = (of_entry::<HEADS>(left), of_entry::<HEADS>(right));
     let (weights, gradient) = (of_entry::<HEADS>(weights), of_entry::<HEADS>(gradient));
-    let arch = Arch::new();
     each_row(rows, HEADS, 4 * HEADS, |row, out| {
         let entries = rows.entries(row);
         let own = left[row];
@@ -148,7 +181,7 @@ pub(super) fn softmax_gradient<const HEADS: usize>(
             of_row.zip(&gradient[entries.clone()])
         };
         let columns = &rows.columns[entries.clone()];
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let mut means = [0.0; HEADS];
@@ -181,9 +214,9 @@ pub(super) fn sums<const HEADS: usize>(
     x: &[f32],
     width: usize,
 ) -> Vec<f32> {
-    let x = turned(x, HEADS, width / HEADS);
+    let x = turned::<HEADS>(x, width / HEADS);
     let sums = sums_of_turned::<HEADS>(rows, positions, weights, &x, width);
-    turned(&sums, width / HEADS, HEADS)
+    turned_back::<HEADS>(&sums, width / HEADS)
 }
 
 /// The mean over heads of [`sums`]: `[rows, d]`.
@@ -193,7 +226,7 @@ pub(super) fn mean<const HEADS: usize>(
     x: &[f32],
     width: usize,
 ) -> Vec<f32> {
-    let x = turned(x, HEADS, width / HEADS);
+    let x = turned::<HEADS>(x, width / HEADS);
     let sums = sums_of_turned::<HEADS>(rows, None, weights, &x, width);
     let share = 1.0 / HEADS as f32;
     let of_heads = of_entry::<HEADS>(&sums).par_iter().with_min_len(ROWS);
@@ -257,7 +290,7 @@ pub(super) fn spread<const HEADS: usize>(
             }
         },
     );
-    turned(&sums, columns, HEADS)
+    turned_back::<HEADS>(&sums, columns)
 }
 
 /// `⟨g_v, x_u⟩` of each entry and head, with `g [rows, heads · d]`.
@@ -268,7 +301,7 @@ pub(super) fn dots<const HEADS: usize>(
     width: usize,
 ) -> Vec<f32> {
     let columns = width / HEADS;
-    let g = turned(g, HEADS, columns);
+    let g = turned::<HEADS>(g, columns);
     let g = of_entry::<HEADS>(&g);
     dots_with(
         rows,
@@ -303,11 +336,10 @@ fn dots_with<const HEADS: usize>(
     own: impl Fn(usize, usize) -> [f32; HEADS] + Sync,
 ) -> Vec<f32> {
     let columns = width / HEADS;
-    let turned = turned(x, HEADS, columns);
+    let turned = turned::<HEADS>(x, columns);
     let x = of_entry::<HEADS>(&turned);
-    let arch = Arch::new();
     each_row(rows, HEADS, width, |row, out| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let out = out.as_chunks_mut::<HEADS>().0;

@@ -1,14 +1,16 @@
 //! The passes on processors, shared between threads by blocks of rows.
 
+#![allow(clippy::inline_always)] // loops become part of the code for an instruction set
+
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{Activation, EPSILON, RowwiseKernels};
 use crate::model::Loss;
 use crate::model::dropout::Mask;
 use crate::model::host::{Host, rows_in_blocks};
+use crate::simd::vectorised;
 
 /// Rows whose sums are added up on one thread; fixed, so that sums do not depend on the number of
 /// threads.
@@ -39,12 +41,9 @@ macro_rules! for_each_activation {
 
 /// Sums over rows `0..rows` of what `add(row, sums)` adds, block by block.
 fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
-    let arch = Arch::new();
     let block = |start: usize| {
         let mut sums = vec![0.0_f32; length];
-        #[allow(clippy::inline_always)]
-        // it must become part of the code for the chosen instruction set
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for row in start..(start + BLOCK).min(rows) {
@@ -67,7 +66,6 @@ fn sums_over_rows(rows: usize, length: usize, add: impl Fn(usize, &mut [f32]) + 
 }
 
 /// Mean of a row and `1 / √(variance + ε)`.
-#[allow(clippy::inline_always)] // part of loops that are compiled for several instruction sets
 #[inline(always)]
 fn moments(x: &[f32]) -> (f32, f32) {
     let width = x.len() as f32;
@@ -78,7 +76,6 @@ fn moments(x: &[f32]) -> (f32, f32) {
 }
 
 /// `Σ of(value)` in sixteen partial sums: the same bits whatever the instruction set.
-#[allow(clippy::inline_always)] // as above
 #[inline(always)]
 fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let mut sums = [0.0_f32; 16];
@@ -139,13 +136,18 @@ impl<B: Host> RowwiseKernels for B {
         let (width, bias) = (x.shape()[1], B::values(bias));
         let bias: &[f32] = &bias;
         B::update(x, |x| {
-            for_each_activation!(activation, at, |at| rows_in_blocks(x, width, |_, rows| {
-                for row in rows.chunks_exact_mut(width) {
-                    for (value, bias) in row.iter_mut().zip(bias) {
-                        *value = at(*value + bias);
+            for_each_activation!(activation, at, |at| rows_in_blocks(
+                x,
+                width,
+                #[inline(always)]
+                |_, rows| {
+                    for row in rows.chunks_exact_mut(width) {
+                        for (value, bias) in row.iter_mut().zip(bias) {
+                            *value = at(*value + bias);
+                        }
                     }
                 }
-            }));
+            ));
         })
     }
 
@@ -161,11 +163,16 @@ impl<B: Host> RowwiseKernels for B {
         let y: &[f32] = &y;
         B::update(g, |g| {
             for_each_activation!(activation, slope, |slope| {
-                rows_in_blocks(g, width, |first, rows| {
-                    for (g, y) in rows.iter_mut().zip(&y[first * width..]) {
-                        *g *= slope(*y);
-                    }
-                });
+                rows_in_blocks(
+                    g,
+                    width,
+                    #[inline(always)]
+                    |first, rows| {
+                        for (g, y) in rows.iter_mut().zip(&y[first * width..]) {
+                            *g *= slope(*y);
+                        }
+                    },
+                );
             });
         })
     }
@@ -174,11 +181,16 @@ impl<B: Host> RowwiseKernels for B {
         let [rows, width] = [g.shape()[0], g.shape()[1]];
         let g = B::values(g);
         let g: &[f32] = &g;
-        let sums = sums_over_rows(rows, width, |row, sums| {
-            for (sum, value) in sums.iter_mut().zip(&g[row * width..]) {
-                *sum += value;
-            }
-        });
+        let sums = sums_over_rows(
+            rows,
+            width,
+            #[inline(always)]
+            |row, sums| {
+                for (sum, value) in sums.iter_mut().zip(&g[row * width..]) {
+                    *sum += value;
+                }
+            },
+        );
         B::tensor(sums, [1, width])
     }
 
@@ -192,14 +204,19 @@ impl<B: Host> RowwiseKernels for B {
         let (gain, shift) = (B::values(gain), B::values(shift));
         let (gain, shift): (&[f32], &[f32]) = (&gain, &shift);
         B::update(x, |x| {
-            for_each_activation!(activation, at, |at| rows_in_blocks(x, width, |_, rows| {
-                for row in rows.chunks_exact_mut(width) {
-                    let (mean, scale) = moments(row);
-                    for ((value, gain), shift) in row.iter_mut().zip(gain).zip(shift) {
-                        *value = at((*value - mean) * scale * gain + shift);
+            for_each_activation!(activation, at, |at| rows_in_blocks(
+                x,
+                width,
+                #[inline(always)]
+                |_, rows| {
+                    for row in rows.chunks_exact_mut(width) {
+                        let (mean, scale) = moments(row);
+                        for ((value, gain), shift) in row.iter_mut().zip(gain).zip(shift) {
+                            *value = at((*value - mean) * scale * gain + shift);
+                        }
                     }
                 }
-            }));
+            ));
         })
     }
 
@@ -214,36 +231,46 @@ impl<B: Host> RowwiseKernels for B {
         let upstream = B::values(g.clone());
         let sums = {
             let g: &[f32] = &upstream;
-            sums_over_rows(count, 2 * width, |row, sums| {
-                let (x, g) = (&x[row * width..][..width], &g[row * width..][..width]);
-                // Worked out again: the way forward keeps nothing but the rows themselves.
-                let (mean, scale) = moments(x);
-                let (gains, shifts) = sums.split_at_mut(width);
-                for (((gain, shift), x), g) in gains.iter_mut().zip(shifts).zip(x).zip(g) {
-                    *gain += g * (x - mean) * scale;
-                    *shift += g;
-                }
-            })
+            sums_over_rows(
+                count,
+                2 * width,
+                #[inline(always)]
+                |row, sums| {
+                    let (x, g) = (&x[row * width..][..width], &g[row * width..][..width]);
+                    // Worked out again: the way forward keeps nothing but the rows themselves.
+                    let (mean, scale) = moments(x);
+                    let (gains, shifts) = sums.split_at_mut(width);
+                    for (((gain, shift), x), g) in gains.iter_mut().zip(shifts).zip(x).zip(g) {
+                        *gain += g * (x - mean) * scale;
+                        *shift += g;
+                    }
+                },
+            )
         };
         // While somebody else holds the tensor, the update below would have to copy it.
         drop(upstream);
         let of_x = B::update(g, |g| {
-            rows_in_blocks(g, width, |first, rows| {
-                for (row, g) in rows.chunks_exact_mut(width).enumerate() {
-                    let x = &x[(first + row) * width..][..width];
-                    let (mean, scale) = moments(x);
-                    let (mut pull, mut along) = (0.0_f32, 0.0_f32);
-                    for ((g, x), gain) in g.iter_mut().zip(x).zip(gain) {
-                        *g *= gain;
-                        pull += *g;
-                        along += *g * (x - mean) * scale;
+            rows_in_blocks(
+                g,
+                width,
+                #[inline(always)]
+                |first, rows| {
+                    for (row, g) in rows.chunks_exact_mut(width).enumerate() {
+                        let x = &x[(first + row) * width..][..width];
+                        let (mean, scale) = moments(x);
+                        let (mut pull, mut along) = (0.0_f32, 0.0_f32);
+                        for ((g, x), gain) in g.iter_mut().zip(x).zip(gain) {
+                            *g *= gain;
+                            pull += *g;
+                            along += *g * (x - mean) * scale;
+                        }
+                        let (pull, along) = (pull / width as f32, along / width as f32);
+                        for (g, x) in g.iter_mut().zip(x) {
+                            *g = (*g - pull - (x - mean) * scale * along) * scale;
+                        }
                     }
-                    let (pull, along) = (pull / width as f32, along / width as f32);
-                    for (g, x) in g.iter_mut().zip(x) {
-                        *g = (*g - pull - (x - mean) * scale * along) * scale;
-                    }
-                }
-            });
+                },
+            );
         });
         let (gains, shifts) = sums.split_at(width);
         let row = |values: &[f32]| B::tensor(values.to_vec(), [1, width]);
@@ -253,11 +280,16 @@ impl<B: Host> RowwiseKernels for B {
     fn mask(x: FloatTensor<Self>, mask: &Mask) -> FloatTensor<Self> {
         let width = x.shape()[1];
         B::update(x, |x| {
-            rows_in_blocks(x, width, |first, rows| {
-                for (row, values) in rows.chunks_exact_mut(width).enumerate() {
-                    mask.apply(first + row, values);
-                }
-            });
+            rows_in_blocks(
+                x,
+                width,
+                #[inline(always)]
+                |first, rows| {
+                    for (row, values) in rows.chunks_exact_mut(width).enumerate() {
+                        mask.apply(first + row, values);
+                    }
+                },
+            );
         })
     }
 
@@ -301,19 +333,24 @@ impl<B: Host> RowwiseKernels for B {
         let (scale, targets) = (B::values(g)[0], B::values(targets));
         let targets: &[f32] = &targets;
         B::update(logits, |logits| {
-            rows_in_blocks(logits, width, |first, rows| {
-                let targets = targets[first * width..].chunks_exact(width);
-                for (row, targets) in rows.chunks_exact_mut(width).zip(targets) {
-                    if targets.iter().all(|&target| target == 0.0) {
-                        row.fill(0.0);
-                        continue;
+            rows_in_blocks(
+                logits,
+                width,
+                #[inline(always)]
+                |first, rows| {
+                    let targets = targets[first * width..].chunks_exact(width);
+                    for (row, targets) in rows.chunks_exact_mut(width).zip(targets) {
+                        if targets.iter().all(|&target| target == 0.0) {
+                            row.fill(0.0);
+                            continue;
+                        }
+                        match loss {
+                            Loss::CrossEntropy => pull(row, targets, targets.iter().sum(), scale),
+                            Loss::BinaryCrossEntropy => pull_labels(row, targets, scale),
+                        }
                     }
-                    match loss {
-                        Loss::CrossEntropy => pull(row, targets, targets.iter().sum(), scale),
-                        Loss::BinaryCrossEntropy => pull_labels(row, targets, scale),
-                    }
-                }
-            });
+                },
+            );
         })
     }
 }

@@ -1,6 +1,8 @@
 //! The product on processors: rayon over blocks of rows with about equally many entries, over
 //! strips of columns where a tall matrix is transposed, or slab by slab where it was packed.
 
+#![allow(clippy::inline_always)] // the loop becomes part of the code for an instruction set
+
 use std::sync::Arc;
 
 use burn::backend::TensorMetadata;
@@ -58,11 +60,16 @@ impl<B: Host> SpmmBackend for B {
                 return packed.add_product(&x, width, sums);
             }
             let product = product(&matrix, &x, width, false);
-            rows_in_blocks(sums, width, |first, sums| {
-                for (sum, term) in sums.iter_mut().zip(&product[first * width..]) {
-                    *sum += term;
-                }
-            });
+            rows_in_blocks(
+                sums,
+                width,
+                #[inline(always)]
+                |first, sums| {
+                    for (sum, term) in sums.iter_mut().zip(&product[first * width..]) {
+                        *sum += term;
+                    }
+                },
+            );
         })
     }
 }

@@ -26,6 +26,44 @@ impl BitWriter {
         }
     }
 
+    /// [`push`](Self::push) of each of these numbers.
+    pub(super) fn push_all(&mut self, numbers: &[u32], bits: u32) {
+        match bits {
+            1 => self.push_bytes::<8>(numbers),
+            2 => self.push_bytes::<4>(numbers),
+            4 => self.push_bytes::<2>(numbers),
+            8 => self.push_bytes::<1>(numbers),
+            _ => {
+                for &number in numbers {
+                    self.push(number, bits);
+                }
+            }
+        }
+    }
+
+    /// Numbers of which `N` fill a byte.
+    fn push_bytes<const N: usize>(&mut self, numbers: &[u32]) {
+        let bits = 8 / N as u32;
+        let (bytes, rest) = numbers.as_chunks::<N>();
+        let join = |numbers: &[u32; N]| {
+            let joined = numbers
+                .iter()
+                .rev()
+                .fold(0, |byte, number| byte << bits | number);
+            joined as u8
+        };
+        if self.filled == 0 {
+            self.bytes.extend(bytes.iter().map(join));
+        } else {
+            for numbers in bytes {
+                self.push(u32::from(join(numbers)), 8);
+            }
+        }
+        for &number in rest {
+            self.push(number, bits);
+        }
+    }
+
     /// All bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.filled > 0 {
@@ -66,6 +104,49 @@ impl<'a> BitReader<'a> {
         value as u32 // at most 32 bits are left
     }
 
+    /// [`take`](Self::take) for each of these numbers.
+    pub(super) fn take_all(&mut self, numbers: &mut [u32], bits: u32) {
+        match bits {
+            1 => self.take_bytes::<8>(numbers),
+            2 => self.take_bytes::<4>(numbers),
+            4 => self.take_bytes::<2>(numbers),
+            8 => self.take_bytes::<1>(numbers),
+            _ => {
+                for number in numbers {
+                    *number = self.take(bits);
+                }
+            }
+        }
+    }
+
+    /// Numbers of which `N` fill a byte.
+    fn take_bytes<const N: usize>(&mut self, numbers: &mut [u32]) {
+        let bits = 8 / N as u32;
+        let (mut whole, rest) = numbers.as_chunks_mut::<N>();
+        let split = |byte: u32, numbers: &mut [u32; N]| {
+            for (place, number) in numbers.iter_mut().enumerate() {
+                *number = byte >> (place as u32 * bits) & ((1 << bits) - 1);
+            }
+        };
+        if self.filled == 0 {
+            let (bytes, left) = self
+                .bytes
+                .as_slice()
+                .split_at(whole.len().min(self.bytes.len()));
+            for (&byte, numbers) in bytes.iter().zip(&mut *whole) {
+                split(u32::from(byte), numbers);
+            }
+            whole = &mut whole[bytes.len()..];
+            self.bytes = left.iter();
+        }
+        for numbers in whole {
+            split(self.take(8), numbers);
+        }
+        for number in rest {
+            *number = self.take(bits);
+        }
+    }
+
     /// Whether nothing but zeros is left.
     pub(super) fn is_spent(&self) -> bool {
         // Zeros fill up the last byte; anything else was not written by the codec that reads.
@@ -95,6 +176,37 @@ mod tests {
                 prop_assert_eq!(reader.take(bits), value);
             }
             prop_assert!(reader.is_spent());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn many_numbers_at_once_are_packed_and_read_as_one_after_another(
+            parts in prop::collection::vec((0_u32..10, prop::collection::vec(any::<u32>(), 0..40)), 0..6),
+            lost in 0_usize..4,
+        ) {
+            let cut = |(bits, numbers): (u32, Vec<u32>)| {
+                (bits, numbers.into_iter().map(|number| number & ((1 << bits) - 1)).collect())
+            };
+            let parts: Vec<(u32, Vec<u32>)> = parts.into_iter().map(cut).collect();
+            let (mut many, mut one) = (BitWriter::default(), BitWriter::default());
+            for (bits, numbers) in &parts {
+                many.push_all(numbers, *bits);
+                for &number in numbers {
+                    one.push(number, *bits);
+                }
+            }
+            let bytes = many.finish();
+            prop_assert_eq!(&bytes, &one.finish());
+            // Of a message that was cut short, too.
+            let bytes = &bytes[..bytes.len().saturating_sub(lost)];
+            let (mut many, mut one) = (BitReader::new(bytes), BitReader::new(bytes));
+            for (bits, numbers) in parts {
+                let mut found = vec![0; numbers.len()];
+                many.take_all(&mut found, bits);
+                prop_assert!(found.iter().all(|&number| number == one.take(bits)));
+            }
+            prop_assert_eq!(many.is_spent(), one.is_spent());
         }
     }
 

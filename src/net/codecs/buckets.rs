@@ -4,6 +4,7 @@ use half::bf16;
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
 use super::quantise_rows::{at_least, at_most};
+use super::scale::{Scale, extremes};
 use crate::net::{Bits, Bytes, Rows};
 
 /// Sends the number of each entry's bucket, of `2ᵇ` between the smallest and the largest entry of
@@ -29,48 +30,47 @@ impl Buckets {
     /// The message of these rows.
     pub(crate) fn encode(self, rows: &Rows<'_>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4 * rows.rows());
-        let mut numbers = BitWriter::default();
+        let mut packed = BitWriter::default();
+        let mut numbers = vec![0; rows.width()];
         for row in rows.iter() {
             let (low, step) = self.ends(row);
-            bytes.extend([low.to_le_bytes(), step.to_le_bytes()].concat());
-            let (low, step) = (f64::from(low.to_f32()), f64::from(step.to_f32()));
-            for &value in row {
-                let place = if step > 0.0 {
-                    (f64::from(value) - low) / step
-                } else {
-                    0.0
-                };
-                // Casts saturate: below the lower end at 0, and so does what is not a number.
-                numbers.push((place as u32).min(self.0.top()), self.0.count());
-            }
+            bytes.extend_from_slice(&low.to_le_bytes());
+            bytes.extend_from_slice(&step.to_le_bytes());
+            self.scale(low, step).numbers(row, &mut numbers);
+            packed.push_all(&numbers, self.0.count());
         }
-        bytes.extend(numbers.finish());
+        bytes.extend(packed.finish());
         bytes
     }
 
     /// The rows of a message of [`Self::bytes`].
     pub(crate) fn decode(self, bytes: &[u8], rows: usize, width: usize) -> Vec<f32> {
         let (ends, packed) = bytes.split_at((4 * rows).min(bytes.len()));
-        let mut numbers = BitReader::new(packed);
+        let mut packed = BitReader::new(packed);
+        let mut numbers = vec![0; width];
         let mut decoded = Vec::with_capacity(rows * width);
         for &[a, b, c, d] in ends.as_chunks::<4>().0 {
-            let [low, step] = [[a, b], [c, d]].map(|half| bf16::from_le_bytes(half).to_f32());
-            let value = |number: u32| {
-                let value = f64::from(low) + (f64::from(number) + 0.5) * f64::from(step);
-                (value as f32).clamp(f32::MIN, f32::MAX) // the last bucket may reach beyond
-            };
-            decoded.extend((0..width).map(|_| value(numbers.take(self.0.count()))));
+            let [low, step] = [[a, b], [c, d]].map(bf16::from_le_bytes);
+            packed.take_all(&mut numbers, self.0.count());
+            self.scale(low, step).values(&numbers, 0.5, &mut decoded);
         }
         decoded
     }
 
+    fn scale(self, low: bf16, step: bf16) -> Scale {
+        Scale {
+            low: f64::from(low.to_f32()),
+            step: f64::from(step.to_f32()),
+            top: self.0.top(),
+        }
+    }
+
     /// The lower end of a row's first bucket, and how wide buckets are.
     fn ends(self, row: &[f32]) -> (bf16, bf16) {
-        if !row.iter().all(|value| value.is_finite()) {
+        let Some((low, high)) = extremes(row) else {
             return (bf16::NAN, bf16::NAN);
-        }
-        let low = at_most(row.iter().copied().fold(f32::INFINITY, f32::min));
-        let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        };
+        let low = at_most(low);
         let range = (f64::from(high) - f64::from(low.to_f32())).max(0.0);
         (low, at_least(range / f64::from(self.0.top() + 1)))
     }

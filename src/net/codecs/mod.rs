@@ -13,6 +13,7 @@ mod quantise;
 mod quantise_rows;
 mod random_columns;
 mod random_entries;
+mod scale;
 mod short;
 mod signs;
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! Entries as multiples of a share of their bucket's length, rounded at random.
 
+#![allow(clippy::inline_always)] // the loop becomes part of the code for the chosen instruction set
+
 use rand::Rng;
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
+use super::scale::{Chances, chance, cut};
 use crate::net::codec::check_length;
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats, to_bytes};
+use crate::simd::vectorised;
 
 /// Sends each entry x of a bucket as a sign and one of the levels 0, 1, … s; it decodes as
 /// ±‖bucket‖₂ · level/s (QSGD: Alistarh, Grubic, Li, Tomioka and Vojnović, `NeurIPS` 2017, section
@@ -20,7 +24,7 @@ use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats, 
 /// analysis codes levels with Elias's integers; its experiments send a fixed number of bits.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qsgd {
-    /// The highest level s, at least 1.
+    /// The highest level s, at least 1 and below 2³¹.
     pub levels: u32,
     /// Entries of a bucket, at least 1.
     pub bucket: usize,
@@ -36,22 +40,29 @@ impl Qsgd {
         rows * width.div_ceil(self.bucket)
     }
 
-    /// The entries of one bucket are pushed, its length is returned.
-    fn push(self, bucket: &[f32], random: &mut impl Rng, entries: &mut BitWriter) -> f32 {
+    /// Signs and levels of the entries of one bucket; its length is returned.
+    fn bucket(self, bucket: &[f32], chances: &mut Chances<impl Rng>, entries: &mut [u32]) -> f32 {
         let squares = bucket.iter().map(|&value| f64::from(value).powi(2));
         let length = squares.sum::<f64>().sqrt() as f32;
         let finite = length.is_finite();
-        for &value in bucket {
-            let chance = f64::from(random.next_u32()) / (f64::from(u32::MAX) + 1.0);
-            let place = if finite && length > 0.0 {
-                f64::from(value.abs()) / f64::from(length) * f64::from(self.levels)
-            } else {
-                0.0
-            };
-            let level = ((place + chance) as u32).min(self.levels);
-            entries.push(u32::from(value.is_sign_negative()), 1);
-            entries.push(level, self.level_bits());
-        }
+        // Of an endless length every entry is no share.
+        let usable = finite && length > 0.0;
+        let all = if usable {
+            f64::from(length)
+        } else {
+            f64::INFINITY
+        };
+        let words = chances.next(bucket.len());
+        vectorised(
+            #[inline(always)]
+            || {
+                for ((entry, &value), &word) in entries.iter_mut().zip(bucket).zip(words) {
+                    let place = f64::from(value.abs()) / all * f64::from(self.levels);
+                    let level = cut(place + chance(word), self.levels);
+                    *entry = level << 1 | u32::from(value.is_sign_negative());
+                }
+            },
+        );
         if finite { length } else { f32::NAN }
     }
 }
@@ -67,12 +78,15 @@ impl Codec for Qsgd {
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
-        let mut random = key.stream_of_message();
+        let mut chances = Chances::of(key.stream_of_message());
+        let mut of_bucket = vec![0; self.bucket.min(rows.width())];
         let mut entries = BitWriter::default();
-        let buckets = rows.iter().flat_map(|row| row.chunks(self.bucket));
-        let lengths: Vec<f32> = buckets
-            .map(|bucket| self.push(bucket, &mut random, &mut entries))
-            .collect();
+        let mut lengths = Vec::with_capacity(self.buckets(rows.rows(), rows.width()));
+        for bucket in rows.iter().flat_map(|row| row.chunks(self.bucket)) {
+            let of_bucket = &mut of_bucket[..bucket.len()];
+            lengths.push(self.bucket(bucket, &mut chances, of_bucket));
+            entries.push_all(of_bucket, 1 + self.level_bits());
+        }
         let mut bytes = to_bytes(&lengths);
         bytes.append(&mut entries.finish());
         bytes
@@ -93,6 +107,7 @@ impl Codec for Qsgd {
         let (lengths, entries) = bytes.split_at(4 * self.buckets(rows, width));
         let mut lengths = floats(lengths);
         let mut entries = BitReader::new(entries);
+        let mut of_bucket = vec![0; self.bucket.min(width)];
         let mut values = Vec::with_capacity(rows * width);
         for _ in 0..rows {
             for start in (0..width).step_by(self.bucket) {
@@ -101,16 +116,16 @@ impl Codec for Qsgd {
                 if length.is_infinite() || length < 0.0 {
                     return Err(corrupt(format!("a bucket has the length {length}")));
                 }
-                for _ in start..width.min(start + self.bucket) {
-                    let negative = entries.take(1) == 1;
-                    let level = entries.take(self.level_bits());
-                    if level > self.levels {
-                        return Err(corrupt(format!("an entry has the level {level}")));
-                    }
-                    let share = f64::from(level) / f64::from(self.levels);
-                    let value = (f64::from(length) * share) as f32;
-                    values.push(if negative { -value } else { value });
+                let of_bucket = &mut of_bucket[..self.bucket.min(width - start)];
+                entries.take_all(of_bucket, 1 + self.level_bits());
+                if let Some(entry) = of_bucket.iter().find(|&entry| entry >> 1 > self.levels) {
+                    return Err(corrupt(format!("an entry has the level {}", entry >> 1)));
                 }
+                values.extend(of_bucket.iter().map(|&entry| {
+                    let share = f64::from(entry >> 1) / f64::from(self.levels);
+                    let value = (f64::from(length) * share) as f32;
+                    if entry & 1 == 1 { -value } else { value }
+                }));
             }
         }
         if !entries.is_spent() {

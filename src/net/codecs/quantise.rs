@@ -4,6 +4,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
+use super::scale::{Chances, Scale, extremes};
 use crate::net::codec::{check_length, to_bytes};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats};
 
@@ -72,71 +73,57 @@ impl Grid {
         high: f32::NAN,
     };
 
-    fn of_extremes(row: &[f32]) -> Self {
-        Self {
-            low: row.iter().copied().fold(f32::INFINITY, f32::min),
-            high: row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-        }
-    }
-
     /// The mean of the entries below `mean`, and that of the others; where none is below, as in a
     /// constant row, both are the latter.
     fn of_two_means(row: &[f32], mean: f64) -> Self {
-        let values = || row.iter().map(|&value| f64::from(value));
-        let high = average(values().filter(|&value| value >= mean)).unwrap_or(mean);
-        let low = average(values().filter(|&value| value < mean)).unwrap_or(high);
+        let (mut sums, mut above) = ([0.0, 0.0], 0_usize);
+        for &value in row {
+            // Both sums take every entry, one of them as nothing: no branch depends on a value.
+            let (value, is_above) = (f64::from(value), f64::from(value) >= mean);
+            sums[0] += if is_above { 0.0 } else { value };
+            sums[1] += if is_above { value } else { 0.0 };
+            above += usize::from(is_above);
+        }
+        let below = row.len() - above;
+        let high = average(sums[1], above).unwrap_or(mean);
+        let low = average(sums[0], below).unwrap_or(high);
         Self {
             low: low as f32,
             high: high as f32,
         }
     }
 
-    /// From one level to the next. In double precision: the range of a row may exceed the largest
-    /// float.
-    fn step(self, top: u32) -> f64 {
-        (f64::from(self.high) - f64::from(self.low)) / f64::from(top)
+    /// All levels from `low` to `high`, of which `top` is the highest.
+    fn scale(self, top: u32) -> Scale {
+        let low = f64::from(self.low);
+        let step = (f64::from(self.high) - low) / f64::from(top);
+        Scale { low, step, top }
     }
 }
 
-fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
-    (count > 0.0).then(|| sum / count)
+fn average(sum: f64, count: usize) -> Option<f64> {
+    (count > 0).then(|| sum / count as f64)
 }
 
 impl Quantise {
-    /// The levels of one row are pushed, its grid is returned.
-    fn row(self, row: &[f32], random: &mut impl Rng, levels: &mut BitWriter) -> Grid {
-        let (bits, top) = (self.bits.count(), self.bits.top());
-        if !row.iter().all(|value| value.is_finite()) {
+    /// The levels of one row, `[width]`; its grid is returned.
+    fn row(self, row: &[f32], chances: &mut Chances<impl Rng>, levels: &mut [u32]) -> Grid {
+        let Some((low, high)) = extremes(row) else {
             // Zeros keep the place of the row: later ones stand at bits that both ends work out.
-            for _ in row {
-                levels.push(0, bits);
-            }
+            levels.fill(0);
             return Grid::NOT_A_NUMBER;
-        }
+        };
         if self.bits == Bits::One {
-            let mean = average(row.iter().map(|&value| f64::from(value))).unwrap_or(0.0);
-            let grid = Grid::of_two_means(row, mean);
-            for &value in row {
-                levels.push(u32::from(f64::from(value) >= mean), bits);
+            let sum = row.iter().map(|&value| f64::from(value)).sum();
+            let mean = average(sum, row.len()).unwrap_or(0.0);
+            for (level, &value) in levels.iter_mut().zip(row) {
+                *level = u32::from(f64::from(value) >= mean);
             }
-            return grid;
+            return Grid::of_two_means(row, mean);
         }
-        let grid = Grid::of_extremes(row);
-        let (low, step) = (f64::from(grid.low), grid.step(top));
-        for &value in row {
-            // In [0, 1): added before truncation, it carries a place up as often as its fraction
-            // says.
-            let chance = f64::from(random.next_u32()) / (f64::from(u32::MAX) + 1.0);
-            let place = if step > 0.0 {
-                (f64::from(value) - low) / step
-            } else {
-                0.0
-            };
-            // Not negative, since no value is below the lowest.
-            // At most `top`: rounding in the division may put the highest entry a hair above.
-            levels.push(((place + chance) as u32).min(top), bits);
-        }
+        let grid = Grid { low, high };
+        let words = chances.next(row.len());
+        grid.scale(self.bits.top()).rounded(row, words, levels);
         grid
     }
 }
@@ -155,12 +142,14 @@ impl Codec for Quantise {
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
-        let mut random = key.stream_of_message();
+        let mut chances = Chances::of(key.stream_of_message());
+        let mut row_levels = vec![0; rows.width()];
         let mut levels = BitWriter::default();
         let mut grids = Vec::with_capacity(2 * rows.rows());
         for row in rows.iter() {
-            let grid = self.row(row, &mut random, &mut levels);
+            let grid = self.row(row, &mut chances, &mut row_levels);
             grids.extend([grid.low, grid.high]);
+            levels.push_all(&row_levels, self.bits.count());
         }
         let mut bytes = to_bytes(&grids);
         bytes.append(&mut levels.finish());
@@ -185,6 +174,7 @@ impl Codec for Quantise {
         let (grids, levels) = bytes.split_at(8 * rows);
         let mut levels = BitReader::new(levels);
         let mut ends = floats(grids);
+        let mut row_levels = vec![0; width];
         let mut values = Vec::with_capacity(rows * width);
         for number in 0..rows {
             // There are two for each row: the length was checked.
@@ -195,9 +185,9 @@ impl Codec for Quantise {
                 let reason = format!("the levels of row {number} go from {low} to {high}");
                 return Err(corrupt(reason));
             }
-            let step = Grid { low, high }.step(self.bits.top());
-            let level = |q: u32| (f64::from(low) + step * f64::from(q)) as f32;
-            values.extend((0..width).map(|_| level(levels.take(self.bits.count()))));
+            levels.take_all(&mut row_levels, self.bits.count());
+            let scale = Grid { low, high }.scale(self.bits.top());
+            scale.values(&row_levels, 0.0, &mut values);
         }
         if !levels.is_spent() {
             return Err(corrupt("bits follow the last entry".to_owned()));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use half::bf16;
-use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bits::{BitReader, BitWriter};
+use super::scale::{Chances, Scale, extremes};
 use crate::net::{Bits, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// How many bits the rows of a message are sent with.
@@ -77,11 +77,7 @@ struct Levels {
 impl Levels {
     /// Those of a row; none if it is not finite.
     fn of(row: &[f32], bits: Bits) -> Option<Self> {
-        if !row.iter().all(|value| value.is_finite()) {
-            return None;
-        }
-        let low = row.iter().copied().fold(f32::INFINITY, f32::min);
-        let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let (low, high) = extremes(row)?;
         let zero = at_most(low);
         // From the rounded zero point, so that the highest level reaches the largest entry still.
         // Below zero only where that lies above the entry, beyond the lowest bfloat16.
@@ -90,20 +86,12 @@ impl Levels {
         Some(Self { zero, step })
     }
 
-    /// How many steps `value` is above the zero point.
-    fn place(self, value: f32) -> f64 {
-        let step = f64::from(self.step.to_f32());
-        if step > 0.0 {
-            (f64::from(value) - f64::from(self.zero.to_f32())) / step
-        } else {
-            0.0
+    fn scale(self, bits: Bits) -> Scale {
+        Scale {
+            low: f64::from(self.zero.to_f32()),
+            step: f64::from(self.step.to_f32()),
+            top: bits.top(),
         }
-    }
-
-    fn value(self, level: u32) -> f32 {
-        let (zero, step) = (self.zero.to_f32(), self.step.to_f32());
-        let value = (f64::from(zero) + f64::from(step) * f64::from(level)) as f32;
-        value.clamp(f32::MIN, f32::MAX) // the highest level may lie beyond
     }
 }
 
@@ -191,22 +179,24 @@ impl Codec for QuantiseRows {
     }
 
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8> {
-        let mut random = key.stream_of_message();
+        let mut chances = Chances::of(key.stream_of_message());
+        let mut numbers = vec![0; rows.width()];
         let mut packed = BitWriter::default();
         let mut bytes = Vec::with_capacity(4 * rows.rows());
         for (row, bits) in rows.iter().zip(self.of_rows(rows.rows(), key)) {
+            let words = chances.next(row.len());
             let levels = Levels::of(row, bits);
+            match levels {
+                Some(levels) => levels.scale(bits).rounded(row, words, &mut numbers),
+                None => numbers.fill(0),
+            }
             let Levels { zero, step } = levels.unwrap_or(Levels {
                 zero: bf16::NAN,
                 step: bf16::NAN,
             });
-            bytes.extend([zero.to_le_bytes(), step.to_le_bytes()].concat());
-            for &value in row {
-                let chance = f64::from(random.next_u32()) / (f64::from(u32::MAX) + 1.0);
-                // Casts saturate at 0: a value below the lowest bfloat16 has a negative place.
-                let level = levels.map_or(0, |levels| (levels.place(value) + chance) as u32);
-                packed.push(level.min(bits.top()), bits.count());
-            }
+            bytes.extend_from_slice(&zero.to_le_bytes());
+            bytes.extend_from_slice(&step.to_le_bytes());
+            packed.push_all(&numbers, bits.count());
         }
         bytes.append(&mut packed.finish());
         bytes
@@ -236,6 +226,7 @@ impl Codec for QuantiseRows {
         }
         let (heads, packed) = bytes.split_at(4 * rows);
         let mut packed = BitReader::new(packed);
+        let mut numbers = vec![0; width];
         let mut values = Vec::with_capacity(rows * width);
         for (head, bits) in heads.as_chunks::<4>().0.iter().zip(bits) {
             let levels = Levels {
@@ -246,7 +237,8 @@ impl Codec for QuantiseRows {
             if zero.is_infinite() || step.is_infinite() || step < bf16::ZERO {
                 return Err(corrupt(format!("levels from {zero} in steps of {step}")));
             }
-            values.extend((0..width).map(|_| levels.value(packed.take(bits.count()))));
+            packed.take_all(&mut numbers, bits.count());
+            levels.scale(bits).values(&numbers, 0.0, &mut values);
         }
         if !packed.is_spent() {
             return Err(corrupt("bits follow the last entry".to_owned()));
@@ -296,7 +288,7 @@ mod tests {
                 let levels = Levels::of(&row, bits).unwrap();
                 let (zero, step) = (f64::from(levels.zero.to_f32()), f64::from(levels.step.to_f32()));
                 for &value in &row {
-                    let place = levels.place(value);
+                    let place = levels.scale(bits).place(value);
                     prop_assert!((0.0..=f64::from(bits.top()) * (1.0 + 1e-12)).contains(&place), "{place} of {bits:?}");
                     // Down with chance 1 − f, up with f: both levels exist.
                     let (below, f) = (place.floor(), place.fract());
@@ -345,7 +337,7 @@ mod tests {
         for bits in [Bits::Two, Bits::Four] {
             let levels = Levels::of(&row, bits).unwrap();
             let each = row.iter().map(|&value| {
-                let f = levels.place(value).fract();
+                let f = levels.scale(bits).place(value).fract();
                 f * (1.0 - f)
             });
             let mean = each.sum::<f64>() / row.len() as f64;

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::net::codec::check_length;
@@ -28,8 +29,11 @@ pub const BF16: Short<bf16> = Short(PhantomData);
 #[derive(Clone, Copy, Debug)]
 pub struct Short<F>(PhantomData<F>);
 
+/// Values converted in one go.
+const BLOCK: usize = 256;
+
 /// A float of two bytes.
-trait TwoBytes: Send + Sync {
+trait TwoBytes: Copy + Default + Send + Sync {
     /// Its name in experiment files.
     const NAME: &'static str;
     /// The largest finite one.
@@ -37,10 +41,14 @@ trait TwoBytes: Send + Sync {
     /// What ‖x̃ − x‖² / ‖x‖² never exceeds.
     const BOUND: f64;
 
-    /// The nearest one, little-endian.
-    fn shorten(value: f32) -> [u8; 2];
-    /// The same value as a whole float.
-    fn lengthen(two: [u8; 2]) -> f32;
+    /// The nearest ones of as many values.
+    fn shorten(values: &[f32], short: &mut [Self]);
+    /// The same values as whole floats.
+    fn lengthen(short: &[Self], values: &mut [f32]);
+    /// Its bytes, little-endian.
+    fn to_bytes(self) -> [u8; 2];
+    /// The one with these bytes.
+    fn from_bytes(two: [u8; 2]) -> Self;
 }
 
 impl TwoBytes for f16 {
@@ -49,12 +57,21 @@ impl TwoBytes for f16 {
     // Of rows below 2⁻²⁵ nothing is left. Within its normal range it is 2⁻²².
     const BOUND: f64 = 1.0;
 
-    fn shorten(value: f32) -> [u8; 2] {
-        Self::from_f32(value).to_le_bytes()
+    fn shorten(values: &[f32], short: &mut [Self]) {
+        // With the processor's own instruction where it has one.
+        short.convert_from_f32_slice(values);
     }
 
-    fn lengthen(two: [u8; 2]) -> f32 {
-        Self::from_le_bytes(two).to_f32()
+    fn lengthen(short: &[Self], values: &mut [f32]) {
+        short.convert_to_f32_slice(values);
+    }
+
+    fn to_bytes(self) -> [u8; 2] {
+        self.to_le_bytes()
+    }
+
+    fn from_bytes(two: [u8; 2]) -> Self {
+        Self::from_le_bytes(two)
     }
 }
 
@@ -64,12 +81,24 @@ impl TwoBytes for bf16 {
     // 2⁻¹⁶, of all floats but those below 2⁻¹²⁶.
     const BOUND: f64 = 1.0 / 65536.0;
 
-    fn shorten(value: f32) -> [u8; 2] {
-        Self::from_f32(value).to_le_bytes()
+    fn shorten(values: &[f32], short: &mut [Self]) {
+        for (short, &value) in short.iter_mut().zip(values) {
+            *short = Self::from_f32(value);
+        }
     }
 
-    fn lengthen(two: [u8; 2]) -> f32 {
-        Self::from_le_bytes(two).to_f32()
+    fn lengthen(short: &[Self], values: &mut [f32]) {
+        for (value, short) in values.iter_mut().zip(short) {
+            *value = short.to_f32();
+        }
+    }
+
+    fn to_bytes(self) -> [u8; 2] {
+        self.to_le_bytes()
+    }
+
+    fn from_bytes(two: [u8; 2]) -> Self {
+        Self::from_le_bytes(two)
     }
 }
 
@@ -83,15 +112,22 @@ impl<F: TwoBytes> Codec for Short<F> {
     }
 
     fn encode(&self, rows: &Rows<'_>, _key: CodecKey) -> Vec<u8> {
-        let shorten = |&value: &f32| {
-            if value.is_finite() {
+        let mut bytes = vec![0; 2 * rows.values().len()];
+        let (mut within, mut short) = ([0.0; BLOCK], [F::default(); BLOCK]);
+        let blocks = rows.values().chunks(BLOCK);
+        for (values, bytes) in blocks.zip(bytes.chunks_mut(2 * BLOCK)) {
+            let (within, short) = (&mut within[..values.len()], &mut short[..values.len()]);
+            for (within, &value) in within.iter_mut().zip(values) {
                 // Rounding to nearest would make infinity of what is beyond the largest.
-                F::shorten(value.clamp(-F::LARGEST, F::LARGEST))
-            } else {
-                F::shorten(value)
+                let nearest = value.clamp(-F::LARGEST, F::LARGEST);
+                *within = if value.is_finite() { nearest } else { value };
             }
-        };
-        rows.values().iter().flat_map(shorten).collect()
+            F::shorten(within, short);
+            for (two, short) in bytes.as_chunks_mut().0.iter_mut().zip(short) {
+                *two = short.to_bytes();
+            }
+        }
+        bytes
     }
 
     fn decode(
@@ -102,8 +138,16 @@ impl<F: TwoBytes> Codec for Short<F> {
         _key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
         check_length(self, bytes, rows, width)?;
-        let (values, _) = bytes.as_chunks();
-        Ok(values.iter().map(|&two| F::lengthen(two)).collect())
+        let mut values = vec![0.0; rows * width];
+        let mut short = [F::default(); BLOCK];
+        for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(2 * BLOCK)) {
+            let short = &mut short[..values.len()];
+            for (short, &two) in short.iter_mut().zip(bytes.as_chunks().0) {
+                *short = F::from_bytes(two);
+            }
+            F::lengthen(short, values);
+        }
+        Ok(values)
     }
 
     fn is_lossless(&self) -> bool {

@@ -30,14 +30,16 @@ impl Codec for Signs {
 
     fn encode(&self, rows: &Rows<'_>, _key: CodecKey) -> Vec<u8> {
         let mut signs = BitWriter::default();
+        let mut row_signs = vec![0; rows.width()];
         let mut scales = Vec::with_capacity(rows.rows());
         for row in rows.iter() {
             let sum: f64 = row.iter().map(|value| f64::from(value.abs())).sum();
             let scale = (sum / row.len() as f64) as f32;
             scales.push(if scale.is_finite() { scale } else { f32::NAN });
-            for &value in row {
-                signs.push(u32::from(value < 0.0), 1);
+            for (sign, &value) in row_signs.iter_mut().zip(row) {
+                *sign = u32::from(value < 0.0);
             }
+            signs.push_all(&row_signs, 1);
         }
         let mut bytes = to_bytes(&scales);
         bytes.append(&mut signs.finish());
@@ -61,13 +63,15 @@ impl Codec for Signs {
         };
         let (scales, signs) = bytes.split_at(4 * rows);
         let mut signs = BitReader::new(signs);
+        let mut row_signs = vec![0; width];
         let mut values = Vec::with_capacity(rows * width);
         for scale in floats(scales) {
             if scale.is_infinite() || scale < 0.0 {
                 return Err(corrupt(format!("a row has the mean magnitude {scale}")));
             }
-            let sign = |bit: u32| if bit == 1 { -scale } else { scale };
-            values.extend((0..width).map(|_| sign(signs.take(1))));
+            signs.take_all(&mut row_signs, 1);
+            let sign = |&bit: &u32| if bit == 1 { -scale } else { scale };
+            values.extend(row_signs.iter().map(sign));
         }
         if !signs.is_spent() {
             return Err(corrupt("bits follow the last entry".to_owned()));

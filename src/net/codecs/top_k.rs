@@ -96,21 +96,24 @@ impl Selection for TopK {
     fn choose(&self, rows: &Rows<'_>, _key: CodecKey) -> Columns {
         let (width, kept) = (rows.width(), self.kept(rows.width()));
         let mut columns = Vec::with_capacity(rows.rows() * kept);
-        let all = all_columns(width);
         let mut order = Vec::with_capacity(width);
         for row in rows.iter() {
-            order.clone_from(&all);
+            // One number for magnitude and column, so that the largest come first, and of equal
+            // ones the first: without a sign the bits of floats ascend as they do.
+            order.clear();
+            order.extend((0_u32..).zip(row).map(|(column, value)| {
+                let smallness = u32::MAX - value.abs().to_bits();
+                u64::from(smallness) << 32 | u64::from(column)
+            }));
             if kept < width {
                 // Linear, where sorting a row is not. No two entries compare as equal, so what is
                 // in front is determined though the algorithm is unstable.
-                order.select_nth_unstable_by(kept, |&a, &b| {
-                    let size = |column: u32| row[column as usize].abs();
-                    size(b).total_cmp(&size(a)).then(a.cmp(&b))
-                });
+                order.select_nth_unstable(kept);
             }
+            let first = columns.len();
+            columns.extend(order[..kept].iter().map(|&number| number as u32));
             // A list of places must ascend, by which the receiver knows it for sound.
-            order[..kept].sort_unstable();
-            columns.extend_from_slice(&order[..kept]);
+            columns[first..].sort_unstable();
         }
         Columns::Each(columns)
     }
