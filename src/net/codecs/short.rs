@@ -1,5 +1,7 @@
 //! Floats of half the length: IEEE 754 binary16, and bfloat16 with the range of whole ones.
 
+#![allow(clippy::inline_always)] // the loop becomes part of the code for the chosen instruction set
+
 use std::marker::PhantomData;
 
 use half::slice::HalfFloatSliceExt;
@@ -7,6 +9,7 @@ use half::{bf16, f16};
 
 use crate::net::codec::check_length;
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows};
+use crate::simd::vectorised;
 
 /// Sends each entry as an IEEE 754 half-precision float, rounded to nearest.
 ///
@@ -29,11 +32,8 @@ pub const BF16: Short<bf16> = Short(PhantomData);
 #[derive(Clone, Copy, Debug)]
 pub struct Short<F>(PhantomData<F>);
 
-/// Values converted in one go.
-const BLOCK: usize = 256;
-
 /// A float of two bytes.
-trait TwoBytes: Copy + Default + Send + Sync {
+trait TwoBytes: Send + Sync {
     /// Its name in experiment files.
     const NAME: &'static str;
     /// The largest finite one.
@@ -41,14 +41,24 @@ trait TwoBytes: Copy + Default + Send + Sync {
     /// What ‖x̃ − x‖² / ‖x‖² never exceeds.
     const BOUND: f64;
 
-    /// The nearest ones of as many values.
-    fn shorten(values: &[f32], short: &mut [Self]);
-    /// The same values as whole floats.
-    fn lengthen(short: &[Self], values: &mut [f32]);
-    /// Its bytes, little-endian.
-    fn to_bytes(self) -> [u8; 2];
-    /// The one with these bytes.
-    fn from_bytes(two: [u8; 2]) -> Self;
+    /// The bytes of the nearest ones, little-endian.
+    fn shorten(values: &[f32], bytes: &mut [[u8; 2]]);
+    /// The values of the ones with these bytes.
+    fn lengthen(bytes: &[[u8; 2]], values: &mut [f32]);
+}
+
+/// Halves that are converted in one go.
+const BLOCK: usize = 256;
+
+/// Of values beyond the largest that is finite that one: rounding to nearest would make infinity of
+/// them. What is not finite stays so.
+#[inline(always)]
+fn within(largest: f32, value: f32) -> f32 {
+    if value.is_finite() {
+        value.clamp(-largest, largest)
+    } else {
+        value
+    }
 }
 
 impl TwoBytes for f16 {
@@ -57,21 +67,30 @@ impl TwoBytes for f16 {
     // Of rows below 2⁻²⁵ nothing is left. Within its normal range it is 2⁻²².
     const BOUND: f64 = 1.0;
 
-    fn shorten(values: &[f32], short: &mut [Self]) {
-        // With the processor's own instruction where it has one.
-        short.convert_from_f32_slice(values);
+    fn shorten(values: &[f32], bytes: &mut [[u8; 2]]) {
+        let (mut finite, mut halves) = ([0.0; BLOCK], [Self::ZERO; BLOCK]);
+        for (values, bytes) in values.chunks(BLOCK).zip(bytes.chunks_mut(BLOCK)) {
+            let (finite, halves) = (&mut finite[..values.len()], &mut halves[..values.len()]);
+            for (finite, &value) in finite.iter_mut().zip(values) {
+                *finite = within(Self::LARGEST, value);
+            }
+            // With the processor's own instruction where it has one.
+            halves.convert_from_f32_slice(finite);
+            for (two, half) in bytes.iter_mut().zip(halves) {
+                *two = half.to_le_bytes();
+            }
+        }
     }
 
-    fn lengthen(short: &[Self], values: &mut [f32]) {
-        short.convert_to_f32_slice(values);
-    }
-
-    fn to_bytes(self) -> [u8; 2] {
-        self.to_le_bytes()
-    }
-
-    fn from_bytes(two: [u8; 2]) -> Self {
-        Self::from_le_bytes(two)
+    fn lengthen(bytes: &[[u8; 2]], values: &mut [f32]) {
+        let mut halves = [Self::ZERO; BLOCK];
+        for (bytes, values) in bytes.chunks(BLOCK).zip(values.chunks_mut(BLOCK)) {
+            let halves = &mut halves[..values.len()];
+            for (half, &two) in halves.iter_mut().zip(bytes) {
+                *half = Self::from_le_bytes(two);
+            }
+            halves.convert_to_f32_slice(values);
+        }
     }
 }
 
@@ -81,24 +100,26 @@ impl TwoBytes for bf16 {
     // 2⁻¹⁶, of all floats but those below 2⁻¹²⁶.
     const BOUND: f64 = 1.0 / 65536.0;
 
-    fn shorten(values: &[f32], short: &mut [Self]) {
-        for (short, &value) in short.iter_mut().zip(values) {
-            *short = Self::from_f32(value);
-        }
+    fn shorten(values: &[f32], bytes: &mut [[u8; 2]]) {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (two, &value) in bytes.iter_mut().zip(values) {
+                    *two = Self::from_f32(within(Self::LARGEST, value)).to_le_bytes();
+                }
+            },
+        );
     }
 
-    fn lengthen(short: &[Self], values: &mut [f32]) {
-        for (value, short) in values.iter_mut().zip(short) {
-            *value = short.to_f32();
-        }
-    }
-
-    fn to_bytes(self) -> [u8; 2] {
-        self.to_le_bytes()
-    }
-
-    fn from_bytes(two: [u8; 2]) -> Self {
-        Self::from_le_bytes(two)
+    fn lengthen(bytes: &[[u8; 2]], values: &mut [f32]) {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (value, &two) in values.iter_mut().zip(bytes) {
+                    *value = Self::from_le_bytes(two).to_f32();
+                }
+            },
+        );
     }
 }
 
@@ -113,20 +134,7 @@ impl<F: TwoBytes> Codec for Short<F> {
 
     fn encode(&self, rows: &Rows<'_>, _key: CodecKey) -> Vec<u8> {
         let mut bytes = vec![0; 2 * rows.values().len()];
-        let (mut within, mut short) = ([0.0; BLOCK], [F::default(); BLOCK]);
-        let blocks = rows.values().chunks(BLOCK);
-        for (values, bytes) in blocks.zip(bytes.chunks_mut(2 * BLOCK)) {
-            let (within, short) = (&mut within[..values.len()], &mut short[..values.len()]);
-            for (within, &value) in within.iter_mut().zip(values) {
-                // Rounding to nearest would make infinity of what is beyond the largest.
-                let nearest = value.clamp(-F::LARGEST, F::LARGEST);
-                *within = if value.is_finite() { nearest } else { value };
-            }
-            F::shorten(within, short);
-            for (two, short) in bytes.as_chunks_mut().0.iter_mut().zip(short) {
-                *two = short.to_bytes();
-            }
-        }
+        F::shorten(rows.values(), bytes.as_chunks_mut().0);
         bytes
     }
 
@@ -139,14 +147,7 @@ impl<F: TwoBytes> Codec for Short<F> {
     ) -> Result<Vec<f32>, NetError> {
         check_length(self, bytes, rows, width)?;
         let mut values = vec![0.0; rows * width];
-        let mut short = [F::default(); BLOCK];
-        for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(2 * BLOCK)) {
-            let short = &mut short[..values.len()];
-            for (short, &two) in short.iter_mut().zip(bytes.as_chunks().0) {
-                *short = F::from_bytes(two);
-            }
-            F::lengthen(short, values);
-        }
+        F::lengthen(bytes.as_chunks().0, &mut values);
         Ok(values)
     }
 

@@ -136,16 +136,16 @@ impl Selection for TopK {
         }
         let places = Places::new(width, kept);
         let mut bits = BitWriter::default();
+        let mut map = vec![0; width];
         for row in columns.chunks_exact(kept) {
             if places.map {
-                let mut kept = row.iter().copied().peekable();
-                for column in all_columns(width) {
-                    bits.push(u32::from(kept.next_if_eq(&column).is_some()), 1);
-                }
-            } else {
+                map.fill(0);
                 for &place in row {
-                    bits.push(place, places.number);
+                    map[place as usize] = 1;
                 }
+                bits.push_all(&map, 1);
+            } else {
+                bits.push_all(row, places.number);
             }
         }
         bits.finish()
@@ -164,13 +164,17 @@ impl Selection for TopK {
         }
         let places = Places::new(width, kept);
         let mut bits = BitReader::new(index);
+        let mut map = vec![0; width];
         let mut columns = Vec::with_capacity(rows * kept);
         for number in 0..rows {
             let start = columns.len();
             if places.map {
-                columns.extend(all_columns(width).iter().filter(|_| bits.take(1) == 1));
+                bits.take_all(&mut map, 1);
+                let mapped = (0_u32..).zip(&map).filter(|&(_, &is_kept)| is_kept == 1);
+                columns.extend(mapped.map(|(column, _)| column));
             } else {
-                columns.extend((0..kept).map(|_| bits.take(places.number)));
+                columns.resize(start + kept, 0);
+                bits.take_all(&mut columns[start..], places.number);
             }
             let row = &columns[start..];
             if row.len() != kept {
