@@ -67,7 +67,8 @@ pub(crate) fn aggregation(criterion: &mut Criterion) {
     group.sample_size(10);
     for width in [16, 128, 256] {
         let x = rows(width);
-        // What must move at least: an index and a weight per entry, a row of x per entry, a row of the result.
+        // What must move at least: an index and a weight per entry, a row of x per entry, a row of
+        // the result.
         let bytes = matrix.entries() * (8 + 4 * width) + NODES * 4 * width;
         group.throughput(Throughput::Bytes(bytes as u64));
         group.bench_with_input(BenchmarkId::new("forward", width), &x, |bencher, x| {

@@ -161,7 +161,7 @@ fn table(ranking: &[Advised]) -> String {
                 advised.strategy.clone(),
                 time(projection),
                 factor(projection.simulated_seconds / first),
-                bytes(node_data(projection) as f64),
+                beside(node_data(projection), moved(projection)),
                 bytes(parameters(projection) as f64),
                 seconds(projection.machine_hours * 3600.0),
                 memory.map_or_else(|| "?".to_owned(), |memory| bytes(memory as f64)),
@@ -188,6 +188,20 @@ fn node_data(projection: &Projection) -> u64 {
     projection.payload_of(TrafficKind::is_node_data)
 }
 
+/// Bytes of graph and features that repartitioning moves.
+fn moved(projection: &Projection) -> u64 {
+    projection.payload_of(|kind| kind == TrafficKind::Repartition)
+}
+
+/// Bytes of node data, beside what repartitioning moves, which is none of them.
+fn beside(node_data: u64, moved: u64) -> String {
+    let data = bytes(node_data as f64);
+    if moved == 0 {
+        return data;
+    }
+    format!("{data} + {} repartitioned", bytes(moved as f64))
+}
+
 /// Bytes of models and their gradients.
 fn parameters(projection: &Projection) -> u64 {
     use TrafficKind::{Parameter, ParameterGradient};
@@ -198,8 +212,7 @@ fn parameters(projection: &Projection) -> u64 {
 fn reason(advised: &Advised) -> String {
     let projection = &advised.projection;
     let (node, parameters) = (node_data(projection), parameters(projection));
-    let moved = projection.payload_of(|kind| kind == TrafficKind::Repartition);
-    let much = match (node, moved) {
+    let much = match (node, moved(projection)) {
         (0, 0) => "No node data cross the network".to_owned(),
         (0, moved) => format!("Moving the graph takes {}", against(moved, parameters)),
         (node, _) => format!("Node data are {}", against(node, parameters)),

@@ -108,10 +108,11 @@ fn text(
         shown.push(("between", between));
     }
     let mut header: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
-    header.extend(beside.map(|_| "bytes and time where trained"));
+    let trained = beside.is_some() || projections.iter().any(|cell| cell.validated.is_some());
+    header.extend(trained.then_some("bytes and time where trained"));
     let row = |cell: &Projection| {
         let mut row: Vec<String> = shown.iter().map(|(_, of)| of(cell)).collect();
-        row.extend(beside.map(|beside| report::worst_errors(beside, &cell.strategy)));
+        row.extend(trained.then(|| report::where_trained(cell, beside)));
         row
     };
     let rows: Vec<Vec<String>> = projections.iter().map(row).collect();

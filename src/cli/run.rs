@@ -120,7 +120,8 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     let mut summary = match runner.run(&progress) {
         Ok(summary) => summary,
         Err(failure @ RunError::Failed { .. }) if engine.leads() => {
-            // What was finished before deserves a report too; should that fail as well, the first failure says more.
+            // What was finished before deserves a report too; should that fail as well, the first
+            // failure says more.
             if let (Ok(tables), Ok(manifest)) = (Tables::read(&out), read_manifest(&out)) {
                 let _ = report::build(&out, &tables, &manifest);
             }

@@ -317,7 +317,9 @@ fn candidates(listed: &[&Cell], registry: &Registry) -> Vec<Candidate> {
     });
     // Settings of an entry's own are not those of the experiment.
     let plain = listed.iter().find(|cell| cell.strategy.with.is_empty());
-    let new = |kind: &&str| listed.iter().all(|cell| cell.strategy.kind != *kind);
+    // Without options `train` is `full`, which is there.
+    let new =
+        |kind: &&str| *kind != "train" && listed.iter().all(|cell| cell.strategy.kind != *kind);
     let others = plain.into_iter().flat_map(|cell| {
         let kinds = registry.names().into_iter().filter(new);
         kinds.map(|kind| Candidate {

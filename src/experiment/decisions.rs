@@ -21,7 +21,8 @@ pub(super) fn rows_of(epoch: usize, decision: &Decision, blank: Blank<'_>) -> Ve
     match decision {
         Decision::Ratio(ratio) => vec![row(*ratio, DecisionKind::Ratio)],
         Decision::Bits(RowBits::Assigned { group, bits }) => {
-            // Features have no gradient: where rows of the first layer have one, they are a product.
+            // Features have no gradient: where rows of the first layer have one, they are a
+            // product.
             let back = |(layer, lane): &(u32, CodecLane)| *layer == 0 && lane.way == Way::Back;
             let first = if bits.keys().any(back) {
                 TrafficKind::Activation

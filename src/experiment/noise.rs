@@ -82,7 +82,8 @@ impl Ticks {
             .split_whitespace()
             .map_while(|field| field.parse().ok())
             .collect();
-        // user, nice, system, idle, waiting, two kinds of interrupts, stolen; guests are among the users.
+        // user, nice, system, idle, waiting, two kinds of interrupts, stolen; guests are among the
+        // users.
         let all: u64 = fields.iter().take(8).sum();
         let idle = fields.get(3)? + fields.get(4)?;
         // The name of the program, in brackets, may hold blanks.

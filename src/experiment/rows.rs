@@ -290,6 +290,9 @@ table! {
         level_spent: Option<f64>,
         /// Seeds at the look that decided; null without looks, or where none did.
         decided_after: Option<u64>,
+        /// Of claims about node data: bytes that repartitioning moved beside them, mean over seeds,
+        /// in the setting with the most; null where it moved none.
+        repartition_bytes: Option<f64>,
     }
 }
 

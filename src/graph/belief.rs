@@ -385,8 +385,8 @@ mod tests {
     #[test]
     fn one_hop_is_the_exact_posterior_of_a_star() {
         // Two classes, signal s, and a neighbour of the same class with chance h. Given its own
-        // feature and those of its d neighbours, a node's log odds are 2 s x + Σ log((h e + 1 − h) /
-        // ((1 − h) e + h)), e = exp(2 s x'). Drawn here anew, without graph, messages or fields.
+        // feature and those of its d neighbours, a node's log odds are 2 s x + Σ log((h e + 1 − h)
+        // / ((1 − h) e + h)), e = exp(2 s x'). Drawn here anew, without graph, messages or fields.
         use crate::graph::normal::standard_normal;
         use crate::rng::{Purpose, stream};
         use rand::RngExt;

@@ -382,8 +382,8 @@ mod tests {
         // A variance of 8; that of its estimate is 8 √(2.1 / 20,000).
         assert!((variance / mean - 1.0).abs() < 0.05, "{variance} {mean}");
         let (degrees, ..) = degrees(Some(2.5));
-        // Hill's estimate of the exponent, by the nodes of more than 20 and fewer than 45 neighbours
-        // beyond which the law is cut: a maximum of the likelihood of a bounded law.
+        // Hill's estimate of the exponent, by the nodes of more than 20 and fewer than 45
+        // neighbours beyond which the law is cut: a maximum of the likelihood of a bounded law.
         let tail: Vec<f64> = degrees
             .into_iter()
             .filter(|d| (20.0..45.0).contains(d))

@@ -9,7 +9,8 @@ const INDIGO: Color = (0x33, 0x22, 0x88);
 const TEAL: Color = (0x00, 0x99, 0x88);
 const BROWN: Color = (0x72, 0x19, 0x0E);
 const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
-// As far as can be from all others, also as two kinds of colour-blind eyes see them (found by search).
+// As far as can be from all others, also as two kinds of colour-blind eyes see them (found by
+// search).
 const MINT: Color = (0x33, 0xCC, 0xAA);
 const MOSS: Color = (0x55, 0x66, 0x44);
 const PINE: Color = (0x00, 0x55, 0x55);
@@ -335,7 +336,8 @@ mod tests {
             for (other, another) in &PLACES[..index] {
                 let [all, blind @ ..] = apart(*color, *another);
                 assert!(all > 20.0, "{kind} and {other}: {all}");
-                // The first twelve are older, and some differ for the colour-blind by dash and marker alone.
+                // The first twelve are older, and some differ for the colour-blind by dash and
+                // marker alone.
                 let least = if index < 12 { 5.0 } else { 14.0 };
                 assert!(
                     blind.iter().all(|&far| far > least),

@@ -12,7 +12,7 @@ use crate::experiment::rows::{Measured, RunRow, distinct};
 use crate::experiment::{Beside, Experiment, Notes, Projection, Verdicts};
 use crate::report::tables as report_tables;
 
-pub(crate) use tables::worst;
+pub(crate) use tables::where_trained;
 
 /// The page.
 const PAGE: &str = "projection.html";
@@ -86,7 +86,7 @@ pub(crate) fn build(folder: &Path, made: &Projected) -> Result<Vec<PathBuf>, Rep
         manifest: &manifest,
         projection: Some(html::Projection {
             tables: &shown,
-            errors: errors(made.beside),
+            errors: errors(made),
             notes: &made.notes.limits,
             assumed: &made.notes.assumed,
         }),
@@ -130,9 +130,16 @@ fn an_epoch(run: &RunRow) -> RunRow {
 }
 
 /// How far projections are from what was trained, in a sentence.
-fn errors(beside: Option<&Beside>) -> String {
-    let Some(beside) = beside else {
-        return "No run stands beside it.".to_owned();
+fn errors(made: &Projected) -> String {
+    let Some(beside) = made.beside else {
+        let none = "No run stands beside it".to_owned();
+        let elsewhere = made.projections.iter().any(|one| one.validated.is_some());
+        return none
+            + if elsewhere {
+                "; the last column of the times has the largest errors where smaller graphs were trained, too."
+            } else {
+                "."
+            };
     };
     let worst = |measure: &str| {
         let rows = beside.rows.iter().filter(|row| row.measure == measure);

@@ -14,6 +14,8 @@ pub(super) struct Entrant<'a> {
     pub label: String,
     /// The strategy's label.
     pub strategy: &'a str,
+    /// Whether the others are compared with it: it communicates everything, exactly.
+    pub is_reference: bool,
     /// What the sweep gives it.
     pub setting: &'a Sweep,
     /// Colour, dash and marker.
@@ -48,6 +50,24 @@ impl<'a> Entrant<'a> {
     /// The named column of `runs`, over seeds.
     pub(super) fn column(&self, column: &str) -> Option<Summary> {
         Summary::of((self.runs.iter()).filter_map(|(run, _)| run.number(column)))
+    }
+
+    /// The means of one number of this cell and of another, over the seeds in which both have it;
+    /// `None` if there is no such seed. Cells that are compared have seeds in common, and may have
+    /// more: those of one alone would add the difference between seeds to that between strategies.
+    pub(super) fn beside(
+        &self,
+        other: &Self,
+        number: impl Fn(&Measured) -> Option<f64>,
+    ) -> Option<[f64; 2]> {
+        let pairs = self.runs.iter().filter_map(|(run, mine)| {
+            let mut others = other.runs.iter();
+            let (_, theirs) = others.find(|(other, _)| other.seed == run.seed)?;
+            Some([number(mine)?, number(theirs)?])
+        });
+        let pairs: Vec<[f64; 2]> = pairs.collect();
+        let mean = |which: usize| Summary::of(pairs.iter().map(|pair| pair[which]));
+        Some([mean(0)?.mean, mean(1)?.mean])
     }
 
     /// Its name in the tables.
@@ -101,6 +121,7 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
     let mut strategies: Vec<(&str, &str)> = Vec::new();
     let mut place: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cells: Vec<Entrant> = Vec::new();
+    let reference = reference(runs);
     for run in runs {
         let Some(measured) = &run.measured else {
             continue;
@@ -115,6 +136,7 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
             cells.push(Entrant {
                 label: String::new(),
                 strategy: &run.strategy,
+                is_reference: reference == Some(&run.strategy),
                 setting: &run.sweep,
                 look: Look::PLAIN,
                 runs: Vec::new(),
@@ -146,6 +168,17 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
         }
     }
     cells
+}
+
+/// The strategy that the others are compared with, by its label: of those of kind `full` the one
+/// that is called so, else the first with anyone to communicate with.
+fn reference(runs: &[RunRow]) -> Option<&str> {
+    // Older tables have no kinds.
+    let is_full = |run: &&RunRow| run.strategy_kind.as_deref().unwrap_or(&run.strategy) == "full";
+    let full = || runs.iter().filter(is_full);
+    let named = full().find(|run| run.strategy == "full");
+    let reference = named.or_else(|| full().find(|run| run.workers > 1));
+    reference.map(|run| run.strategy.as_str())
 }
 
 /// By what the cells are scored, in words: `accuracy`, or `accuracy or ROC-AUC` where they differ.
@@ -253,6 +286,30 @@ mod tests {
             .map(|cell| cell.label)
             .collect();
         assert_eq!(labels, ["workers=2 full", "workers=4 full", "varco"]);
+    }
+
+    #[test]
+    fn the_reference_is_told_by_its_kind_whatever_it_is_called() {
+        let of = |kind: &str, label: &str, workers: u64| RunRow {
+            strategy_kind: Some(kind.into()),
+            workers,
+            ..run(None, label, 0)
+        };
+        let references = |runs: &[RunRow]| -> Vec<String> {
+            let cells = cells(runs, &[]);
+            let references = cells.iter().filter(|cell| cell.is_reference);
+            references.map(|cell| cell.strategy.to_owned()).collect()
+        };
+        let alone = of("full", "one worker", 1);
+        let exact = of("full", "exact", 4);
+        let full = of("full", "full", 4);
+        let impostor = of("varco", "full", 4);
+        assert_eq!(
+            references(&[alone.clone(), exact.clone(), impostor]),
+            ["exact"]
+        );
+        assert_eq!(references(&[exact, full]), ["full"]);
+        assert_eq!(references(&[alone]), [""; 0]);
     }
 
     #[test]

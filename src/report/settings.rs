@@ -29,8 +29,14 @@ pub(super) fn strategies<'c, 'a: 'c>(
     distinct(cells.into_iter().map(|cell| cell.strategy))
 }
 
-/// The strategy that others are compared with: `full`, or the first where there is none.
+/// The label of the reference; `full` where there is none, as what is missing is called.
+pub(super) fn reference<'a>(cells: &[Entrant<'a>]) -> &'a str {
+    let reference = cells.iter().find(|cell| cell.is_reference);
+    reference.map_or("full", |cell| cell.strategy)
+}
+
+/// The strategy that others are compared with: the reference, or the first where there is none.
 pub(super) fn yardstick<'a>(cells: &[Entrant<'a>]) -> Option<&'a str> {
-    let full = cells.iter().find(|cell| cell.strategy == "full");
-    full.or(cells.first()).map(|cell| cell.strategy)
+    let reference = cells.iter().find(|cell| cell.is_reference);
+    reference.or(cells.first()).map(|cell| cell.strategy)
 }

@@ -25,7 +25,8 @@ pub fn options<T: DeserializeOwned>(table: &toml::Table) -> Result<T, OptionErro
         let path = error.path().to_string();
         OptionError {
             key: (path != ".").then_some(path),
-            // The message alone: the error's text goes on with the key, which is not one of the possible ones.
+            // The message alone: the error's text goes on with the key, which is not one of the
+            // possible ones.
             message: error.inner().message().trim().to_owned(),
         }
     })

@@ -61,7 +61,8 @@ const LIMIT: Duration = Duration::from_mins(2);
 
 fn launcher() -> Command {
     let mut command = Command::new("mpirun");
-    // Root in a container, with fewer cores than processes; copying between processes may be forbidden there.
+    // Root in a container, with fewer cores than processes; copying between processes may be
+    // forbidden there.
     command
         .args(["--allow-run-as-root", "--oversubscribe"])
         .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");

@@ -43,8 +43,8 @@ fn cora_is_learnt_as_well_as_published_and_as_well_on_four_workers_as_on_one() {
 
 #[test]
 fn attention_learns_cora_about_as_well_as_published() {
-    // Eight heads of eight columns, as published (0.830 ± 0.007, there with one output head and early stopping); a third of the epochs that it
-    // takes to settle.
+    // Eight heads of eight columns, as published (0.830 ± 0.007, there with one output head and
+    // early stopping); a third of the epochs that it takes to settle.
     let of = |seed| {
         let case = Case {
             data: CORA,

@@ -114,7 +114,8 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
         assert_eq!(found, node_data(&adaptive, epoch / 3 * 3));
     }
     assert_eq!(losses(&adaptive)[..3], losses(&eight)[..3]);
-    // Before an assignment, one float for each group: forward and back at layers 1 and 2, and forward at layer 0.
+    // Before an assignment, one float for each group: forward and back at layers 1 and 2, and
+    // forward at layer 0.
     let groups = bytes(&setting.boundary, |rows| rows.div_ceil(2)) * 5;
     for epoch in 0..case.epochs {
         let expected = if [2, 5].contains(&epoch) {
@@ -124,7 +125,8 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
         };
         assert_eq!(payload(&adaptive, epoch, TrafficKind::Control), expected);
     }
-    // All weight on time or on variance, with a group for each message: one that does not spread would need but two bits.
+    // All weight on time or on variance, with a group for each message: one that does not spread
+    // would need but two bits.
     let [time, variance] = ["lambda = 0", "lambda = 1"].map(|lambda| run(1000, lambda).0);
     for epoch in 3..case.epochs {
         assert_eq!(node_data(&time, epoch), node_data(&two, epoch));

@@ -121,8 +121,8 @@ fn the_first_that_is_advised_is_the_fastest_that_is_trained_or_near_it() {
                 .find(|(other, _)| other == name)
                 .map(|found| found.1)
         };
-        // Also of those that send node data alone, and without the fastest of these: the order below
-        // the first is advice, too.
+        // Also of those that send node data alone, and without the fastest of these: the order
+        // below the first is advice, too.
         for without in [
             &[][..],
             &["isolated"],

@@ -214,7 +214,8 @@ fn full_on_many_workers_has_the_gradients_of_one_device_at_every_step() {
                         "{what}: replicas agree"
                     );
                     let apart = distance(&found[0], gradient);
-                    // At first the parameters are equal to the bit; later they are as far apart as earlier sums were rounded.
+                    // At first the parameters are equal to the bit; later they are as far apart as
+                    // earlier sums were rounded.
                     let tolerance = if epoch == 0 { 1e-5 } else { 5e-5 };
                     assert!(apart <= tolerance, "{what}, epoch {epoch}: {apart:e}");
                 }

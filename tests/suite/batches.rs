@@ -340,7 +340,8 @@ fn ids_are_sent_for_every_row_and_features_that_are_kept_come_once() {
         }
         bytes
     };
-    // Ten features, eight hidden columns and three classes: the product is narrower in the first and the last layer.
+    // Ten features, eight hidden columns and three classes: the product is narrower in the first
+    // and the last layer.
     let narrower = by_layer(&case.run("full", "cache_features = false"));
     for (layer, width) in [(0, 8), (1, 8), (2, 3)] {
         let rows = narrower[&(layer, TrafficKind::Sample)] * width;

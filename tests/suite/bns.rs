@@ -53,7 +53,8 @@ fn nothing_of_the_boundary_is_isolated_but_for_degrees_to_the_bit() {
         let (none, isolated) = (case.run("bns", nothing), case.run("isolated", ""));
         assert_eq!(none.ledger.traffic(), isolated.ledger.traffic());
         match kind {
-            // Means and normalised sums are over true degrees here, and over those within a part there.
+            // Means and normalised sums are over true degrees here, and over those within a part
+            // there.
             ModelKind::Gcn | ModelKind::Sage => assert_ne!(losses(&none), losses(&isolated)),
             _ => assert_same(&none, &isolated, &format!("{kind:?}")),
         }

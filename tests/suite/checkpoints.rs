@@ -68,7 +68,8 @@ fn goes_on(case: &Case, kind: &str, options: &str) {
     let whole = strategies::run(&*training, false, watching());
     let whole = whole.unwrap_or_else(|error| panic!("{name}: {error}"));
     let folder = tempfile::tempdir().expect("a folder");
-    // Killed twice: after the first checkpoint, and after one that a training wrote that had gone on.
+    // Killed twice: after the first checkpoint, and after one that a training wrote that had gone
+    // on.
     for (at, before) in [(3, None), (6, Some(1))] {
         let (killed, notes) = train(&*training, folder.path(), killing(at));
         assert!(killed.is_err(), "{name}: it was not killed");

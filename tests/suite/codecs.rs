@@ -392,8 +392,8 @@ fn measuring_what_is_lost_changes_nothing_and_finds_the_expected_share() {
         ..case()
     };
     let pairs = case.epochs * case.workers * (case.workers - 1);
-    // One entry for each epoch, direction, and kind of compressed row: layers 0 and 1 forward, layer 1 back; where the product of the
-    // features crosses, both back.
+    // One entry for each epoch, direction, and kind of compressed row: layers 0 and 1 forward,
+    // layer 1 back; where the product of the features crosses, both back.
     for (point, entries) in [("input", [1, 1, 1]), ("product", [0, 2, 2])] {
         let options = format!("ratio = 2\nexchange = \"{point}\"");
         let plain = case.run("fixed", &options);

@@ -228,7 +228,8 @@ fn a_trillion_edges_are_projected() {
             .expect("a note")
             .contains("equal random parts")
     );
-    // Two epochs: features once; each time 128 columns before the second layer and 16 after the product of the third.
+    // Two epochs: features once; each time 128 columns before the second layer and 16 after the
+    // product of the third.
     let feature = cells[0]["bytes_by_kind"]["feature"]
         .as_f64()
         .expect("bytes");
@@ -327,6 +328,51 @@ const VALIDATE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/experiments/scale/validate.toml"
 );
+
+#[test]
+fn errors_of_the_smallest_graph_that_was_trained_are_within_those_that_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let here = folder.path();
+    let sweep = |kind: &str| format!("sweep={{ \"dataset.{kind}.scale\" = [11] }}");
+    let (trained, projected) = (sweep("synthetic"), sweep("counts.rmat"));
+    let (code, _, error) = told(
+        here,
+        &[
+            "run", VALIDATE, "--scale", "trained", "--set", &trained, "--out", "trained",
+        ],
+    );
+    assert_eq!(code, Some(0), "{error}");
+    let project = ["project", VALIDATE, "--set", &projected];
+    let beside = ["--beside", "trained", "--out", "out"];
+    let (code, out, error) = told(here, &[&project[..], &beside].concat());
+    assert_eq!(code, Some(0), "{error}");
+    assert!(out.contains("bytes and time where trained"), "{out}");
+    let (_, json, _) = told(here, &[&project[..], &["--json"]].concat());
+    let cells: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let errors = std::fs::read_to_string(here.join("out/beside.csv")).expect("errors");
+    let mut held = 0;
+    for cell in cells.as_array().expect("cells") {
+        let name = cell["cell"].as_str().expect("a name");
+        let told = &cell["validated"];
+        for (measure, told) in [("payload_bytes", &told[0]), ("simulated_seconds", &told[1])] {
+            let told = told.as_f64().expect("an error that is told");
+            let mut lines = errors.lines();
+            let line = lines.find(|line| line.contains(name) && line.contains(measure));
+            let line = line.expect("the cell was trained");
+            let fields: Vec<&str> = line.split(',').collect();
+            let (trained, projected) = (fields[3].parse::<f64>(), fields[4].parse::<f64>());
+            let (trained, projected) = (trained.expect("a number"), projected.expect("a number"));
+            // What is told is rounded to a tenth of a percent.
+            let error = (projected / trained - 1.0).abs();
+            assert!(
+                error <= told.abs() + 0.0005,
+                "{name} {measure}: {error}, told {told}"
+            );
+            held += 1;
+        }
+    }
+    assert_eq!(held, 12);
+}
 
 #[test]
 fn a_projection_stands_beside_what_was_trained_with_its_errors() {

@@ -73,8 +73,8 @@ fn the_best_that_is_known_is_told_and_models_learn_most_of_it() {
                 .as_f64()
                 .expect("a share")
     };
-    // Two layers see two hops. Of 800 test nodes the deviation is a point. Without exchange a model learns from a quarter of the
-    // neighbours, and is evaluated with all.
+    // Two layers see two hops. Of 800 test nodes the deviation is a point. Without exchange a model
+    // learns from a quarter of the neighbours, and is evaluated with all.
     for trained in ["full", "isolated"] {
         let found = accuracy(trained);
         assert!(found < two_hops + 2.5, "{trained}: {found} {note}");

@@ -534,7 +534,8 @@ fn a_regrouping_moves_the_chunks_that_are_trained_away_from_home_with_all_their_
         let away = |v: &u32| trainer(*v) != Some(chunk[*v as usize] / 3);
         let nodes = (0..graph.nodes() as u32).filter(away).count();
         let heard = edges(graph).filter(|(_, v)| away(v)).count();
-        // Degree, end of row, class and features of every node, and every edge into it, 4 bytes each.
+        // Degree, end of row, class and features of every node, and every edge into it, 4 bytes
+        // each.
         let bytes = 4 * (nodes * (3 + width) + heard) as u64;
         let traffic = outcome.ledger.epoch(epoch).expect("chunks move");
         assert_eq!(traffic.payload_of(TrafficKind::Repartition).0, bytes);
@@ -641,7 +642,8 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
     let graph = &setting.dataset.graph;
     let owner = &setting.partition.assignment;
     let width = setting.dataset.features.width() as u64;
-    // Degree, end of row and features of every node once, and every edge inside a chunk, 4 bytes each.
+    // Degree, end of row and features of every node once, and every edge inside a chunk, 4 bytes
+    // each.
     let internal = edges(graph)
         .filter(|&(u, v)| owner[u as usize] == owner[v as usize])
         .count() as u64;
@@ -654,8 +656,9 @@ fn a_switch_moves_one_chunk_to_each_worker_and_with_the_halo_its_surroundings() 
             traffic.payload_of(TrafficKind::Repartition).0
         };
         assert_eq!(of(&bare), chunks, "epoch {epoch}");
-        // With the halo, chunks come with all edges into them, and with the features and degrees of sources that are not held: of those
-        // into a worker's own chunk once, of those into the other only where they are not there already.
+        // With the halo, chunks come with all edges into them, and with the features and degrees of
+        // sources that are not held: of those into a worker's own chunk once, of those into the
+        // other only where they are not there already.
         let surroundings: usize = (PLAIN.held(&setting, epoch).iter())
             .map(|held| {
                 let reads = |u: u32, chunk: usize| {

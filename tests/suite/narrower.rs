@@ -74,7 +74,8 @@ const RESENT: &str = "cache_features = false";
 
 #[test]
 fn the_shares_of_full_are_those_of_varcos_table() {
-    // The table counts int(n / c) columns, none of a hundred at ratios above 100; here one goes always, of 706 that a row has in full.
+    // The table counts int(n / c) columns, none of a hundred at ratios above 100; here one goes
+    // always, of 706 that a row has in full.
     let arxiv = authors(rows_of!("128", "40"), 300);
     let products = authors(rows_of!("100", "47"), 300);
     let more = 1.0 / 706.0;
@@ -235,7 +236,8 @@ fn adaqp_quantises_rows_where_they_are_narrower_if_it_is_asked_to() {
         kind: ModelKind::Gcn,
         ..Case::default()
     };
-    // Ten features, eight hidden columns, three classes; four bytes of parameters a row, and half a byte an entry.
+    // Ten features, eight hidden columns, three classes; four bytes of parameters a row, and half a
+    // byte an entry.
     let of = |options: &str| node_data(&case, "adaqp", &format!("bits = 4\n{options}"));
     let rows = boundary(&setting(&case, "adaqp", ""));
     let epochs = case.epochs as u64;

@@ -101,8 +101,8 @@ fn mini_batches_overlap_too() {
 
 #[test]
 fn overlap_saves_time_where_computing_is_not_negligible() {
-    // A bucket pays all latencies and overheads once more: 6 × 2.6 µs around a ring of four, which a wide layer on a slow processor
-    // takes longer than. Over Ethernet of 100 µs it would not.
+    // A bucket pays all latencies and overheads once more: 6 × 2.6 µs around a ring of four, which
+    // a wide layer on a slow processor takes longer than. Over Ethernet of 100 µs it would not.
     let case = Case {
         network: "infiniband-200g",
         hidden: 256,
@@ -120,7 +120,8 @@ fn overlap_saves_time_where_computing_is_not_negligible() {
         );
         assert!(exposed(&overlapped) < exposed(&plain), "{kind}");
         for times in &overlapped.times {
-            // A worker computes, or waits for others or for messages; what it waits for messages is part of both.
+            // A worker computes, or waits for others or for messages; what it waits for messages is
+            // part of both.
             let waited = times.clock.0 - times.compute.0;
             assert!(
                 times.exposed.0 <= waited * (1.0 + 1e-12),

@@ -521,6 +521,7 @@ fn the_quickstart_is_a_sound_experiment() {
         "pipe",
         "adaqp",
         "distdgl",
+        "distdgl cached",
         "llcg",
         "cluster",
         "grappa",

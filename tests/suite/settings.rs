@@ -87,7 +87,8 @@ fn uniform_fan_in_is_bns_gcns_and_has_biases_too() {
 
 #[test]
 fn layers_have_biases_of_their_own_numbers() {
-    // BNS-GCN's model for Cora's sizes: `Linear(2 · 50, 16)`, then two of 16 to 16 and two of 16 to 7.
+    // BNS-GCN's model for Cora's sizes: `Linear(2 · 50, 16)`, then two of 16 to 16 and two of 16 to
+    // 7.
     let text = "kind = \"sage\"\nlayers = 3\nhidden = 16\nbiases = [1, 2, 2]";
     let spec = ModelSpec::new(&toml::from_str(text).unwrap(), 50, 7);
     let linear = |inputs: usize, outputs: usize| inputs * outputs + outputs;

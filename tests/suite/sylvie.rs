@@ -41,7 +41,8 @@ fn losses_are_exact_up_to_the_first_late_epoch() {
 
 #[test]
 fn a_fresh_epoch_reads_what_this_epoch_sent_and_the_next_reads_it_again() {
-    // Parameters that rest, and no dropout: rows are exact from the first epoch on, as the first is fresh.
+    // Parameters that rest, and no dropout: rows are exact from the first epoch on, as the first is
+    // fresh.
     let case = Case {
         dropout: 0.0,
         epochs: 6,

@@ -399,3 +399,38 @@ fn every_training_of_the_list_is_played_once() {
         }
     }
 }
+
+#[test]
+fn every_strategy_is_played_with_every_schedule_of_a_star() {
+    let schedules = [
+        AllReduceChoice::Ring,
+        AllReduceChoice::HalvingDoubling,
+        AllReduceChoice::Tree,
+        AllReduceChoice::ParameterServer,
+        AllReduceChoice::Auto,
+    ];
+    let mut before = "";
+    for (kind, options, batches) in TRAININGS {
+        // The first of each kind, and all that train in mini-batches alone.
+        if kind == before && batches != Some(true) {
+            continue;
+        }
+        before = kind;
+        for all_reduce in schedules {
+            for exchange in [ExchangeKind::Direct, ExchangeKind::Pairwise] {
+                let case = Case {
+                    epochs: 2,
+                    workers: 3,
+                    all_reduce,
+                    exchange,
+                    batch: (batches == Some(true)).then(|| BatchSpec {
+                        size: 7,
+                        fanouts: vec![3, 2, 2],
+                    }),
+                    ..Case::default()
+                };
+                case.train(kind, Case::strategy(kind, options).as_ref());
+            }
+        }
+    }
+}

@@ -283,7 +283,8 @@ fn refused(route: &str, table: &Table, sets: &[String], message: &str) {
 fn two_keys_for_one_thing_are_refused_in_a_file_by_set_and_in_a_sweep() {
     for &(setup, one, other, message) in PAIRS {
         let base = [setup, &[one]].concat();
-        // The pair is what is wrong: without the other key all is well, or only the other key is missing something.
+        // The pair is what is wrong: without the other key all is well, or only the other key is
+        // missing something.
         refused("file", &with(&[&base[..], &[other]].concat()), &[], message);
         refused(
             "--set",

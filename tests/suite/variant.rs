@@ -244,8 +244,8 @@ impl Variant {
         let seen = edges(graph).filter(|&(u, v)| share.sees(u, v));
         let local = Csr::from_edges(graph.nodes(), seen);
         let by_edge = self.weight == "edge_ht";
-        // What a worker sees of its chunks; of halo nodes it knows the degree, or takes what it sees
-        // of them.
+        // What a worker sees of its chunks; of halo nodes it knows the degree, or takes what it
+        // sees of them.
         let degree = |v: usize| {
             if share.inner[v] && !by_edge {
                 local.degree(v)

@@ -70,7 +70,8 @@ fn a_feature_that_is_not_a_number_is_told_by_every_strategy_and_model() {
 
 #[test]
 fn a_sum_that_overflows_is_told_though_the_activation_would_hide_it() {
-    // Every value is finite, and so is the loss of whoever is far away; the sums of a layer are not.
+    // Every value is finite, and so is the loss of whoever is far away; the sums of a layer are
+    // not.
     for model in [
         ModelKind::Gcn,
         ModelKind::Sage,

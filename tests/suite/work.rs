@@ -213,8 +213,8 @@ fn between_equal_widths_a_batch_is_charged_the_product_of_its_outputs_alone() {
                     other += charged(if from < to { outputs } else { inputs });
                 }
             }
-            // Drawing, gathering features and the step of the optimiser come to less than what the product of
-            // all inputs would add.
+            // Drawing, gathering features and the step of the optimiser come to less than what the
+            // product of all inputs would add.
             let found = case.run(strategy, options).times[0].compute.0;
             let (beside, more) = (found - expected, other - expected);
             assert!(

@@ -170,7 +170,8 @@ impl Evidence {
         let side = |of: fn(&Bounds) -> f64| {
             statistics.sample(&values.iter().map(of).collect::<Vec<f64>>())
         };
-        // The mean is nowhere below the one and nowhere above the other; they are one where nothing is censored.
+        // The mean is nowhere below the one and nowhere above the other; they are one where nothing
+        // is censored.
         let (least, most) = (side(|bounds| bounds.0), side(|bounds| bounds.1));
         let enough = values.len() >= statistics.minimum_seeds;
         if least.is_none() && most.is_none() {
@@ -192,8 +193,8 @@ impl Evidence {
             _ => None,
         };
         let ends = (end(&least, |ends| ends.0), end(&most, |ends| ends.1));
-        // By the mean, not by the interval's end, which would put the noisiest setting first. Without a bound that is
-        // known, the mean may be anywhere.
+        // By the mean, not by the interval's end, which would put the noisiest setting first.
+        // Without a bound that is known, the mean may be anywhere.
         let of = |sample: &Option<Sample>| sample.as_ref().map(|sample| sample.mean);
         let (from, to) = (
             of(&least).unwrap_or(f64::NEG_INFINITY),

@@ -36,8 +36,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
-use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
+use super::rows::{ClaimRow, ColumnKind, Row, RunRow, Sweep};
+use super::statistics::{Correction, Statistics, Summary, detectable, holm, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers};
 use sequence::{Looked, at_looks};
@@ -242,7 +242,8 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
             None => Found::of(claim, runs, statistics),
         })
         .collect();
-    // A claim that nothing is known of yet may be decided by a later look, and counts from the first.
+    // A claim that nothing is known of yet may be decided by a later look, and counts from the
+    // first.
     let unknown = at_looks.as_ref().map(|_| 1.0);
     let p_values: Vec<Option<f64>> = found.iter().map(|one| one.p_value.or(unknown)).collect();
     let judged_together = |claim: &ClaimSpec| {
@@ -254,10 +255,31 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
     };
     let adjusted = adjusted(claims, &p_values, statistics.correction);
     let rows = claims.iter().zip(found).zip(adjusted);
-    rows.map(|((claim, found), p_adjusted)| {
-        row(claim, found, p_adjusted, judged_together(claim), statistics)
+    rows.map(|((claim, found), p_adjusted)| ClaimRow {
+        repartition_bytes: moved_beside(claim, runs),
+        ..row(claim, found, p_adjusted, judged_together(claim), statistics)
     })
     .collect()
+}
+
+/// What repartitioning moved in the finished runs of the strategy that a claim about node data is
+/// about. By our count it is none, but graph and features: whoever reads "no node data" sees it
+/// beside it.
+fn moved_beside(claim: &ClaimSpec, runs: &[RunRow]) -> Option<f64> {
+    if claim.measure != NODE_DATA_BYTES {
+        return None;
+    }
+    let settings = claim.compare.settings(runs.iter().map(Named::from));
+    let of_setting = |setting: Option<&Sweep>| {
+        let mine = runs.iter().filter(|run| {
+            let named = Named::from(*run);
+            named.is(setting, claim.compare.strategy())
+        });
+        let moved = mine.filter_map(|run| Some(run.measured?.repartition_bytes as f64));
+        Some(Summary::of(moved)?.mean)
+    };
+    let most = settings.into_iter().filter_map(of_setting).reduce(f64::max);
+    most.filter(|moved| *moved > 0.0)
 }
 
 /// The row of a claim, judged together with so many.
@@ -314,6 +336,7 @@ fn row(
         looks: looked.map(|looked| looked.count as u64),
         level_spent: looked.map(|looked| (1.0 - statistics.level) * looked.spent),
         decided_after: (looked.filter(|_| decided)).map(|looked| looked.clearest as u64),
+        repartition_bytes: None,
     }
 }
 

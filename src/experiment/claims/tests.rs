@@ -53,6 +53,26 @@ fn judge_by(measure: &str, compare: &str, runs: &[RunRow], statistics: &Statisti
     super::judge(&claims, runs, statistics).remove(0)
 }
 
+#[test]
+fn no_node_data_stands_beside_what_repartitioning_moved() {
+    let mut rows: Vec<RunRow> = Vec::new();
+    for (workers, moved) in [(2, [30, 50]), (4, [70, 90])] {
+        let mut mine = swept(workers, "grappa", &[0.8, 0.8]);
+        for (row, moved) in mine.iter_mut().zip(moved) {
+            row.measured.as_mut().unwrap().repartition_bytes = moved;
+        }
+        rows.extend(mine);
+        rows.extend(swept(workers, "full", &[0.8, 0.8]));
+    }
+    let claim = |measure: &str, strategy: &str| {
+        let compare = format!("{{ strategy = \"{strategy}\", equals = 0 }}");
+        judge(measure, &compare, &rows)
+    };
+    close(claim("node_data_bytes", "grappa").repartition_bytes, 80.0);
+    assert_eq!(claim("node_data_bytes", "full").repartition_bytes, None);
+    assert_eq!(claim("payload_bytes", "grappa").repartition_bytes, None);
+}
+
 fn close(found: Option<f64>, expected: f64) {
     let found = found.unwrap();
     assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
@@ -325,7 +345,8 @@ fn a_run_that_never_reached_the_target_counts_as_longer_than_it_ran() {
     let row = verdict(&reached, &[Some(40.0), Some(41.0), None, None]);
     assert_eq!((row.verdict.as_str(), row.censored), ("reproduced", 2));
     assert_eq!(row.measured, None);
-    // The fast one may never get there in a seed: nothing can be said for it, though three of four are four times as fast …
+    // The fast one may never get there in a seed: nothing can be said for it, though three of four
+    // are four times as fast …
     let row = verdict(&never, &slower);
     assert_eq!((row.verdict.as_str(), row.censored), ("inconclusive", 1));
     // … and where what it took at least is too long already, it fails.

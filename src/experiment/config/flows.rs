@@ -174,8 +174,8 @@ fn located(document: &Document, spec: &NetworkSpec, error: NetError) -> ConfigEr
         NetError::Description { key, reason } => {
             let top = key.strip_prefix("network.").unwrap_or(&key);
             let first = KeyPath::dotted(top.split('.').next().unwrap_or(top));
-            // The network was checked with links and routes in it. The message names the place where
-            // they were written.
+            // The network was checked with links and routes in it. The message names the place
+            // where they were written.
             let moved = matches!(top.split('.').next(), Some("link" | "route"))
                 && document.get(&first).is_some();
             let key = if moved { top.to_owned() } else { key };

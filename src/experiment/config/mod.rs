@@ -139,7 +139,8 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let (file, text) = text_of(path)?;
         let experiment = Self::parse(&text, &file, scale, sets, vocabulary)?;
-        // A size may leave out the kind that a key is for, and so may --set; who sets such a key means it.
+        // A size may leave out the kind that a key is for, and so may --set; who sets such a key
+        // means it.
         let means = |set: &String| {
             [
                 "model.heads",
@@ -170,7 +171,8 @@ impl Experiment {
         vocabulary: &Vocabulary<'_>,
     ) -> Result<Self, ConfigError> {
         let experiment = Self::parse_size(text, file, scale, sets, vocabulary)?;
-        // What is wrong in another size is told before somebody waits for it; what --set changes may not suit them.
+        // What is wrong in another size is told before somebody waits for it; what --set changes
+        // may not suit them.
         if sets.is_empty() {
             for other in scale::names(&Document::parse(text, file)?) {
                 if other != scale {
@@ -362,7 +364,8 @@ fn known_at_top_level(document: &Document, known: &[&str]) -> Result<(), ConfigE
     let Some(first) = unknown().next() else {
         return Ok(());
     };
-    // A file for another command has several such keys; the one that tells which is not always the first.
+    // A file for another command has several such keys; the one that tells which is not always the
+    // first.
     let elsewhere = unknown().find_map(|key| {
         let (_, command) = ELSEWHERE.iter().find(|(keys, _)| keys.contains(&key))?;
         let message = format!("`{key}` belongs to a file for `grapevine {command}`");

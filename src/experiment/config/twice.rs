@@ -50,7 +50,8 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
     let strategies = 1 + cells.iter().map(Cell::number).max().unwrap_or(0);
     // Cells come setting by setting, with all strategies in each.
     let grid = || cells.chunks(strategies);
-    // A strategy's `with` may hold still what the sweep varies, as a baseline does; not all of them may.
+    // A strategy's `with` may hold still what the sweep varies, as a baseline does; not all of them
+    // may.
     let free: Vec<usize> = (0..strategies)
         .filter(|&s| cells[s].strategy.with.is_empty())
         .collect();

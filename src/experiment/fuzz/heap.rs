@@ -58,7 +58,8 @@ fn is_absurd(size: usize) -> bool {
     absurd
 }
 
-// SAFETY: all is left to the system's allocator; a null pointer says that there is no memory, as it may.
+// SAFETY: all is left to the system's allocator; a null pointer says that there is no memory, as it
+// may.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_absurd(layout.size()) {

@@ -5,6 +5,7 @@ mod notes;
 mod row;
 #[cfg(test)]
 mod tests;
+mod validated;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::sim::{
 
 pub(crate) use beside::{Beside, beside};
 pub(crate) use notes::{Notes, notes};
+use validated::validated;
 pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
@@ -51,6 +53,10 @@ pub(crate) struct Projection {
     /// expectation; of shards, how they were divided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
+    /// Of a graph known in numbers alone: the largest errors of payload and time where the strategy
+    /// was trained on smaller ones, too, as shares; none if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validated: Option<[f64; 2]>,
     /// Rows that cross the boundary in one exact exchange.
     pub boundary_rows: u64,
     /// The ends between which this lies, where the cut is known by a fit.
@@ -161,6 +167,8 @@ pub(crate) fn project(
             let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
             let (low, high) = (low?, high?);
             projection.between = Some(Between::of(&low, &high));
+            // Random parts were trained; what a fit is worth its interval says.
+            projection.validated = None;
             projection.ends = Some(Box::new([low.run, high.run]));
         }
         projections.push(projection);
@@ -324,6 +332,7 @@ pub(super) fn project_cell(
             Some(shards) => Some(shards.meta().partition.said()),
             None => (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
         },
+        validated: (setting.law.as_ref()).and_then(|_| validated(&cell.strategy.kind)),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         messages: count.messages,

@@ -36,6 +36,16 @@ pub(crate) fn notes(
             "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),
         );
     }
+    if projections
+        .iter()
+        .any(|projection| projection.validated.is_some())
+    {
+        limits.push(
+            "The largest errors where it was trained, too, are of R-MAT graphs of 2^11 to 2^16 nodes in random parts, unless a \
+             run stands beside it (docs/scale.md)."
+                .to_owned(),
+        );
+    }
     if !verdicts.left_out.is_empty() {
         let claims = verdicts.left_out.join(", ");
         limits.push(format!(

@@ -32,7 +32,8 @@ fn claims_have_the_documented_columns_in_order() {
             "seeds_if_equal",
             "looks",
             "level_spent",
-            "decided_after"
+            "decided_after",
+            "repartition_bytes"
         ]
     );
     assert_eq!(names::<RunRow>().len(), 53);

@@ -41,7 +41,8 @@ pub(super) fn outlook(
             outlook.add(&job.cell.name, label, job.epochs);
             epochs += job.epochs;
             let new = |(known, _): &(&Job<'_>, u64)| known.cell.strategy.label != *label;
-            // A trial among very many workers would take long itself, and they have a note of their own.
+            // A trial among very many workers would take long itself, and they have a note of their
+            // own.
             if ring_seconds(job).is_none() && strategies.iter().all(new) {
                 strategies.push((job, run.seed));
             }

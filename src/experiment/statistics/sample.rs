@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn the_bootstrap_covers_a_known_mean_about_as_often_as_it_says() {
-        // 300 samples of 20 uniform values; 95 % intervals; the percentile bootstrap is known to cover a little less.
+        // 300 samples of 20 uniform values; 95 % intervals; the percentile bootstrap is known to
+        // cover a little less.
         let mut random = stream(1, Purpose::Study, 0, 0);
         let covered = (0..300)
             .filter(|_| {

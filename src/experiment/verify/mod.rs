@@ -263,6 +263,7 @@ impl Checker {
                 "looks",
                 "level_spent",
                 "decided_after",
+                "repartition_bytes",
             ] {
                 let (found, expected) = (found.number(name), again.number(name));
                 let same = match (found, expected) {

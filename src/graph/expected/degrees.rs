@@ -29,6 +29,28 @@ pub(crate) fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
     }
 }
 
+/// The least degree, and the number of nodes with it or more, that have more ends of edges than
+/// they can have; none if there is a graph with these degrees.
+///
+/// Erdős and Gallai (Matematikai Lapok 11, 1960): the k nodes of the highest degrees have
+/// k(k − 1) ends among themselves at most, and min(d, k) on each other node of degree d. It is
+/// enough to ask at the last node of each degree (Tripathi and Vijay, Discrete Mathematics 265,
+/// 2003).
+pub(crate) fn beyond(degrees: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let mut sorted = degrees.to_vec();
+    sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut nodes, mut ends) = (0.0, 0.0);
+    for (at, &(degree, count)) in sorted.iter().enumerate() {
+        (nodes, ends) = (nodes + count, ends + degree * count);
+        let onto = |&(degree, count): &(f64, f64)| degree.min(nodes) * count;
+        let others: f64 = sorted[at + 1..].iter().map(onto).sum();
+        if ends > nodes * (nodes - 1.0) + others {
+            return Some((degree, nodes));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +78,44 @@ mod tests {
             .map(|node| 3.0 * (1.0 - 0.75_f64.powi(i32::try_from(cora.degree(node)).unwrap())))
             .sum();
         assert!((graph(&degrees).boundary_rows(4) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn degrees_are_those_of_a_graph_where_one_can_be_built_of_them() {
+        // Havel and Hakimi: join the node of the highest degree to the next ones, and go on.
+        let can_be_built = |mut left: Vec<usize>| {
+            loop {
+                left.sort_unstable_by(|a, b| b.cmp(a));
+                let first = left[0];
+                if first == 0 {
+                    return true;
+                }
+                if first >= left.len() || left[first] == 0 {
+                    return false;
+                }
+                left[0] = 0;
+                left[1..=first].iter_mut().for_each(|degree| *degree -= 1);
+            }
+        };
+        // All sequences of six degrees up to 5.
+        let (mut built, mut all) = (0, 0);
+        for code in 0..6_usize.pow(6) {
+            let sequence: Vec<usize> = (0..6).map(|at| code / 6_usize.pow(at) % 6).collect();
+            if sequence.iter().sum::<usize>() % 2 == 1 || !sequence.is_sorted() {
+                continue;
+            }
+            let mut counts: BTreeMap<usize, f64> = BTreeMap::new();
+            for &degree in &sequence {
+                *counts.entry(degree).or_default() += 1.0;
+            }
+            let degrees: Vec<(f64, f64)> = counts.iter().map(|(&d, &n)| (d as f64, n)).collect();
+            let can = can_be_built(sequence.clone());
+            assert_eq!(beyond(&degrees).is_none(), can, "{sequence:?}");
+            (built, all) = (built + usize::from(can), all + 1);
+        }
+        // As many as there are graphs of six nodes told apart by their degrees (OEIS A004251).
+        assert_eq!(built, 102);
+        assert!(all > built);
     }
 
     #[test]

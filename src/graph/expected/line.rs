@@ -65,8 +65,9 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_the_textbook() {
-        // By hand: slope .66, residuals .19, .03, −.63, .41, whose squares add up to .602, and Student's
-        // t of two degrees of freedom, 4.3027: 4.3027 · √(.602 / 2) · √(1 + 1/4 + 6.25/5).
+        // By hand: slope .66, residuals .19, .03, −.63, .41, whose squares add up to .602, and
+        // Student's t of two degrees of freedom, 4.3027: 4.3027 · √(.602 / 2) · √(1 + 1/4 +
+        // 6.25/5).
         let line = Line::through(&[(1.0, 2.0), (2.0, 2.5), (3.0, 2.5), (4.0, 4.2)]).unwrap();
         assert!((line.at(5.0) - 4.45).abs() < 1e-12, "{}", line.at(5.0));
         assert!(

@@ -218,6 +218,14 @@ impl RmatCounts {
             if !(edges >= 1.0 && edges.is_finite()) {
                 return Err(refuse(format!("`edges` must be at least 1, not {edges}")));
             }
+            let nodes = self.nodes.unwrap_or_else(|| f64::from(self.scale).exp2());
+            if 2.0 * edges < nodes {
+                return Err(refuse(format!(
+                    "`edges` {edges} leave most of {nodes} nodes without a neighbour, as each edge has two ends; \
+                     ask for {} at least, or lower `scale`",
+                    (nodes / 2.0).ceil()
+                )));
+            }
             law = law.with_edges(edges).ok_or_else(|| {
                 refuse(format!(
                     "`edges` {edges} are more than these nodes can have; ask for fewer, or raise `scale`"
@@ -267,6 +275,18 @@ fn read_degrees(path: &Path) -> Result<ExpectedGraph, GraphError> {
         return broken(format!(
             "has a node of degree {degree:.0} among {nodes:.0} nodes: a node has at most {:.0} neighbours",
             nodes - 1.0
+        ));
+    }
+    if ends < nodes {
+        return broken(format!(
+            "has {:.0} edges for {nodes:.0} nodes, which leave most of them without a neighbour",
+            ends / 2.0
+        ));
+    }
+    if let Some((degree, most)) = degrees::beyond(&found) {
+        return broken(format!(
+            "has degrees that no graph has: the {most:.0} nodes of degree {degree:.0} and more have more ends of edges than \
+             fit among themselves and onto the others"
         ));
     }
     Ok(degrees::graph(&found))
@@ -331,6 +351,10 @@ mod tests {
                 "more than these nodes can have",
             ),
             (
+                "rmat = { scale = 4, edges = 7 }",
+                "`edges` 7 leave most of 16 nodes without a neighbour",
+            ),
+            (
                 "rmat = { scale = 4, edges = 9, edge_factor = 2 }",
                 "say the same twice",
             ),
@@ -369,6 +393,8 @@ mod tests {
             ("3\n", "star.csv:1: expected a degree"),
             ("-1,3\n", "star.csv:1: expected a degree"),
             ("", "has no nodes"),
+            ("0,10\n1,2\n", "has 1 edges for 12 nodes"),
+            ("7,4\n1,4\n", "the 4 nodes of degree 7 and more"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");

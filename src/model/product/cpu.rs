@@ -182,7 +182,8 @@ fn weight_gradient(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f
         return vec![0.0; inputs * outputs];
     }
     let part = rows.div_ceil((rows / PART_ROWS).clamp(1, MOST_PARTS));
-    // Each part is `gᵀ·x`, the transpose of what is wanted: so the wider side is read along its rows.
+    // Each part is `gᵀ·x`, the transpose of what is wanted: so the wider side is read along its
+    // rows.
     let one = |(x, g): (&[f32], &[f32]), threads| {
         let rows = x.len() / inputs;
         let g = View::new(g, [rows, outputs]).transposed();

@@ -23,8 +23,8 @@ use super::operation::{on_every_backend, operation};
 
 on_every_backend! {
     /// The sparse product as an operation of a tensor backend.
-    // Not burn's gather and scatter: the atomic sums of graphics devices differ from run to run, and on
-    // processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
+    // Not burn's gather and scatter: the atomic sums of graphics devices differ from run to run,
+    // and on processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
     pub(crate) trait SpmmBackend: Backend {
         /// `A·x`, or `Aᵀ·x` when `transposed`.
         fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)

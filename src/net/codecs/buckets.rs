@@ -36,7 +36,7 @@ impl Buckets {
             let (low, step) = self.ends(row);
             bytes.extend_from_slice(&low.to_le_bytes());
             bytes.extend_from_slice(&step.to_le_bytes());
-            self.scale(low, step).numbers(row, &mut numbers);
+            Scale::of(low, step, self.0).numbers(row, &mut numbers);
             packed.push_all(&numbers, self.0.count());
         }
         bytes.extend(packed.finish());
@@ -52,17 +52,9 @@ impl Buckets {
         for &[a, b, c, d] in ends.as_chunks::<4>().0 {
             let [low, step] = [[a, b], [c, d]].map(bf16::from_le_bytes);
             packed.take_all(&mut numbers, self.0.count());
-            self.scale(low, step).values(&numbers, 0.5, &mut decoded);
+            Scale::of(low, step, self.0).values(&numbers, 0.5, &mut decoded);
         }
         decoded
-    }
-
-    fn scale(self, low: bf16, step: bf16) -> Scale {
-        Scale {
-            low: f64::from(low.to_f32()),
-            step: f64::from(step.to_f32()),
-            top: self.0.top(),
-        }
     }
 
     /// The lower end of a row's first bucket, and how wide buckets are.

@@ -87,11 +87,7 @@ impl Levels {
     }
 
     fn scale(self, bits: Bits) -> Scale {
-        Scale {
-            low: f64::from(self.zero.to_f32()),
-            step: f64::from(self.step.to_f32()),
-            top: bits.top(),
-        }
+        Scale::of(self.zero, self.step, bits)
     }
 }
 

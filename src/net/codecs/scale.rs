@@ -3,8 +3,10 @@
 
 #![allow(clippy::inline_always)] // loops become part of the code for the chosen instruction set
 
+use half::bf16;
 use rand::Rng;
 
+use crate::net::Bits;
 use crate::simd::vectorised;
 
 /// Values whose extremes are found side by side.
@@ -20,6 +22,15 @@ pub(super) struct Scale {
 }
 
 impl Scale {
+    /// As many levels as `bits` tell apart.
+    pub(super) fn of(low: bf16, step: bf16, bits: Bits) -> Self {
+        Self {
+            low: f64::from(low.to_f32()),
+            step: f64::from(step.to_f32()),
+            top: bits.top(),
+        }
+    }
+
     /// How many steps `value` is above the lowest level; none where all levels are one.
     #[inline(always)]
     pub(super) fn place(self, value: f32) -> f64 {

@@ -315,7 +315,8 @@ proptest! {
             if len % size == 0 {
                 prop_assert_eq!(ring, (4 * len / size * 2 * (size - 1)) as u64);
             }
-            // Halving: all but the own chunk. Doubling: for each distance what is then held. And what is folded.
+            // Halving: all but the own chunk. Doubling: for each distance what is then held. And
+            // what is folded.
             let folded = if rank >= core || rank + core < size { len } else { 0 };
             let halving = if rank < core { len - chunks(rank, rank + 1, core, len).len() } else { 0 };
             let doubling: usize = (0..core.ilog2())

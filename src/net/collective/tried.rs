@@ -303,8 +303,9 @@ mod tests {
     #[test]
     fn two_levels_take_their_time_and_are_chosen_between_machines() {
         // Four machines of four, 10 MB/s and 1 ms inside, 1 MB/s for a machine and 2·2 ms outside.
-        // 64,000 bytes: inside 2 · (1 + 3/4 · 6.4) ms. Between, chunks of 16,000 bytes, of which four
-        // share a NIC: around a ring six times 5 ms and 16 ms, by halving four times 5 ms and as long.
+        // 64,000 bytes: inside 2 · (1 + 3/4 · 6.4) ms. Between, chunks of 16,000 bytes, of which
+        // four share a NIC: around a ring six times 5 ms and 16 ms, by halving four times 5 ms and
+        // as long.
         let text = "framing = \"none\"\nlink = { bandwidth = \"80Mbps\", latency = \"1ms\" }\n\
                     machine = { gpus = 4, nic = { bandwidth = \"8Mbps\", latency = \"2ms\" } }";
         let machines = tried(text, 16);

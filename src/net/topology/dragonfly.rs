@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn the_balanced_ones_have_the_sizes_of_the_paper() {
-        // Figure 5 of the paper: p = h = 2, a = 4, 72 nodes in 9 groups; section 4: p = h = 4, a = 8,
-        // 1,056 nodes in 33 groups.
+        // Figure 5 of the paper: p = h = 2, a = 4, 72 nodes in 9 groups; section 4: p = h = 4, a =
+        // 8, 1,056 nodes in 33 groups.
         let (small, large) = (Dragonfly::smallest(72), Dragonfly::smallest(1_000));
         assert_eq!((small.groups, small.ports(), small.routers), (9, 72, 4));
         assert_eq!((large.groups, large.ports(), large.routers), (33, 1_056, 8));

@@ -56,8 +56,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         title: "Which strategy where".into(),
         caption: format!(
             "Simulated time of a whole run as a multiple of that of {yardstick}, and test {metric} (at the epoch of best \
-             validation {metric}) as a difference from it in percentage points, in each setting of the sweep; {}. Bright is \
-             better, grey the same. Hatched: no finished run.{more}",
+             validation {metric}) as a difference from it in percentage points, in each setting of the sweep; {}, of those that \
+             both have. Bright is better, grey the same. Hatched: no finished run.{more}",
             seeds(cells)
         ),
         alt: format!("Time to finish as a multiple of that of {yardstick}: {told}."),
@@ -86,8 +86,8 @@ impl Matrix<'_, '_> {
 
     fn times(&self) -> Vec<Vec<Option<f64>>> {
         self.compare(|mine, full| {
-            let seconds = |cell: &Entrant| Some(cell.column("simulated_seconds")?.mean);
-            let factor = seconds(mine)? / seconds(full)?;
+            let [mine, full] = mine.beside(full, |run| Some(run.simulated_seconds))?;
+            let factor = mine / full;
             // A yardstick that takes no time makes no factor.
             (factor.is_finite() && factor > 0.0).then_some(factor)
         })
@@ -107,8 +107,8 @@ impl Matrix<'_, '_> {
     /// Differences in percentage points on a linear scale around 0.
     fn accuracy(&self) -> Heat {
         let points = self.compare(|mine, full| {
-            let accuracy = |cell: &Entrant| Some(cell.column("test_accuracy")?.mean);
-            Some(100.0 * (accuracy(mine)? - accuracy(full)?))
+            let [mine, full] = mine.beside(full, |run| run.test_accuracy)?;
+            Some(100.0 * (mine - full))
         });
         let tint = |point: f64| Tint {
             // More is better here and worse above, so the sign turns: one scale of colours serves
@@ -226,6 +226,28 @@ mod tests {
         let [time, accuracy] = <[_; 2]>::try_from(texts.unwrap()).unwrap();
         assert_eq!(time, [["0.25", "4.0"], ["1.00", "1.00"]]);
         assert_eq!(accuracy, [["+1.0", "0.0"], ["0.0", "0.0"]]);
+    }
+
+    #[test]
+    fn a_strategy_with_more_seeds_is_compared_over_those_that_both_have() {
+        let seeded = |seed, run: RunRow| RunRow { seed, ..run };
+        let mut runs = Vec::new();
+        for preset in ["lte", "wan"] {
+            runs.extend([
+                seeded(0, run(preset, "full", 8.0, 0.80)),
+                seeded(1, run(preset, "full", 8.0, 0.82)),
+                // An easy and slow third seed, which `varco` does not have.
+                seeded(2, run(preset, "full", 80.0, 0.99)),
+                seeded(1, run(preset, "varco", 2.0, 0.81)),
+                seeded(0, run(preset, "varco", 2.0, 0.79)),
+            ]);
+        }
+        let cells = series::cells(&runs, &[]);
+        let caption = figure(&cells).unwrap().caption;
+        assert!(caption.contains("mean of 2 to 3 seeds"), "{caption}");
+        let [time, accuracy] = <[_; 2]>::try_from(texts(&runs).unwrap()).unwrap();
+        assert_eq!(time, [["1.00", "1.00"], ["0.25", "0.25"]]);
+        assert_eq!(accuracy, [["0.0", "0.0"], ["−1.0", "−1.0"]]);
     }
 
     #[test]

@@ -88,10 +88,12 @@ impl Kind {
     }
 }
 
-/// `mean of 3 seeds`, or `one seed`.
+/// `mean of 3 seeds`, `mean of 3 to 5 seeds` where some cells have more than others, or `one seed`.
 fn seeds(cells: &[Entrant]) -> String {
-    match cells.iter().map(|cell| cell.runs.len()).max() {
-        Some(seeds) if seeds > 1 => format!("mean of {seeds} seeds"),
+    let seeds = || cells.iter().map(|cell| cell.runs.len());
+    match (seeds().min(), seeds().max()) {
+        (Some(least), Some(most)) if least < most => format!("mean of {least} to {most} seeds"),
+        (_, Some(seeds)) if seeds > 1 => format!("mean of {seeds} seeds"),
         _ => "one seed".into(),
     }
 }

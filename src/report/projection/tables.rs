@@ -121,7 +121,8 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
     ];
     let caption = "An epoch as most are, what the training takes beyond its epochs, and that shared out among them. Then a mean \
                    epoch, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
-                   others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too.";
+                   others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too: in the \
+                   runs beside it, or else on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
     table(NAMES[1], caption, &headings, projections, |projection| {
         let each = |all: f64| seconds(all / projection.epochs.max(1) as f64);
         let hidden = projection.communication_seconds - projection.exposed_communication_seconds;
@@ -139,17 +140,22 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
             each(projection.waiting_seconds),
             bound(projection, seconds(projection.simulated_seconds)),
             ends,
-            beside.map_or("–".to_owned(), |beside| {
-                worst(beside, &projection.strategy)
-            }),
+            where_trained(projection, beside),
         ]
     })
 }
 
-/// The largest errors of a strategy, as `+1.2 %, −3.4 %`.
-pub(crate) fn worst(beside: &Beside, strategy: &str) -> String {
+/// The largest errors of a strategy wherever it was trained, too, as `+1.2 %, −3.4 %`: in the runs
+/// beside it, or else those of a projection from counts in random parts.
+pub(crate) fn where_trained(projection: &Projection, beside: Option<&Beside>) -> String {
+    let errors = match beside {
+        Some(beside) => beside.worst(&projection.strategy),
+        None => projection
+            .validated
+            .map_or([None; 2], |errors| errors.map(Some)),
+    };
     let of = |share: Option<f64>| share.map_or("–".to_owned(), error);
-    let [bytes, time] = beside.worst(strategy).map(of);
+    let [bytes, time] = errors.map(of);
     format!("{bytes}, {time}")
 }
 

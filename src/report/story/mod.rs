@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::figures::list;
 use super::format;
 use super::series::{Entrant, metric};
-use super::settings::{settings, strategies};
+use super::settings::{self, settings, strategies};
 use crate::experiment::rows::metric_title;
 use crate::experiment::statistics::Summary;
 use crate::graph::Metric;
@@ -147,8 +147,8 @@ fn node_data(cells: &[Entrant], story: &mut Story) {
     } else {
         " among the others"
     };
-    // The reference is `full`, or whoever sends most where there is none.
-    let full = some.iter().find(|(cell, _)| cell.strategy == "full");
+    // The reference is who sends everything, or whoever sends most where there is none.
+    let full = some.iter().find(|(cell, _)| cell.is_reference);
     let reference = full.or(some.last()).unwrap_or(&some[0]);
     let mut sentence = format!(
         "The least node data{others} is sent by {}: {value}",
@@ -185,12 +185,11 @@ fn at_accuracy(mine: &Entrant, other: &Entrant) -> String {
             .iter()
             .flat_map(|cell| cell.runs.iter().map(|(run, _)| *run)),
     );
-    let accuracies = (mine.column("test_accuracy"), other.column("test_accuracy"));
-    let (Some(mine), Some(theirs)) = accuracies else {
+    let Some([mine, theirs]) = mine.beside(other, |run| run.test_accuracy) else {
         return String::new();
     };
     // Less than this reads as no points at all.
-    match (mine.mean - theirs.mean) * 100.0 {
+    match (mine - theirs) * 100.0 {
         p if p <= -0.05 => format!(", at {:.1} points lower {metric}", -p),
         p if p >= 0.05 => format!(", at {p:.1} points higher {metric}"),
         _ => format!(", at the same {metric}"),
@@ -246,7 +245,7 @@ fn by_time<'a, 'b>(cells: &'a [Entrant<'b>]) -> Vec<Ranked<'a, 'b>> {
 pub(super) fn rivals<'a>(cells: &'a [Entrant<'_>]) -> Option<[&'a str; 2]> {
     let ranked = by_time(cells);
     let fastest = ranked.first()?.0.strategy;
-    let full = ranked.iter().find(|(cell, _)| cell.strategy == "full");
+    let full = ranked.iter().find(|(cell, _)| cell.is_reference);
     let other = [full, ranked.last()].into_iter().flatten();
     let mut other = other.map(|(cell, _)| cell.strategy);
     Some([fastest, other.find(|label| *label != fastest)?])
@@ -269,12 +268,13 @@ fn time(cells: &[Entrant], story: &mut Story) {
         _ => String::new(),
     };
     let value = format::seconds(least.mean);
-    let full = ranked.iter().find(|(cell, _)| cell.strategy == "full");
+    let full = ranked.iter().find(|(cell, _)| cell.is_reference);
     let factor = full.filter(|(cell, _)| cell.label != fastest.label);
     let factor = factor.map(|(_, full)| format::factor(full.mean / least.mean));
     let than_full = match (&factor, full) {
         (Some(factor), Some((full, _))) => {
-            format!(", {factor} faster than full{}", at_accuracy(fastest, full))
+            let than = format!("{factor} faster than {}", full.label);
+            format!(", {than}{}", at_accuracy(fastest, full))
         }
         _ => String::new(),
     };
@@ -287,7 +287,9 @@ fn time(cells: &[Entrant], story: &mut Story) {
     story.headlines.push(Headline {
         name: "fastest across workers",
         label: fastest.label.clone(),
-        value: factor.map_or(value, |factor| format!("{factor} faster than full")),
+        value: factor.map_or(value, |factor| {
+            format!("{factor} faster than {}", settings::reference(cells))
+        }),
     });
     let lone = cells.iter().filter(|cell| alone(cell) && !alone(fastest));
     for cell in lone {

@@ -3,7 +3,7 @@
 use super::super::figures::list;
 use super::super::format;
 use super::super::series::{Entrant, metric};
-use super::super::settings::{Setting, strategies};
+use super::super::settings::{Setting, reference, strategies};
 use super::{ACCURACY, Headline, Story, alone, outweighed};
 
 /// Tells the story of several settings, each with the cells of its strategies.
@@ -99,10 +99,10 @@ fn leaders(
     });
 }
 
-/// How many times less node data than `full` each strategy sends, from the least to the most
+/// How many times less node data than the reference each strategy sends, from the least to the most
 /// favourable setting.
 fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
-    let labels = strategies(cells);
+    let (labels, reference) = (strategies(cells), reference(cells));
     let sends = |cell: &Entrant| cell.node_data().map_or(0.0, |sum| sum.mean);
     let silent: Vec<String> = (labels.iter())
         .filter(|label| {
@@ -121,16 +121,17 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
         story.sentences.push(said);
     }
     let factors = |label: &str| -> Vec<f64> {
-        let of = |cells: &[&Entrant], label: &str| {
-            let cell = cells.iter().find(|cell| cell.strategy == label);
+        let factor = |(_, cells): &&Setting| {
+            let of = |label: &str| cells.iter().find(|cell| cell.strategy == label);
+            let [full, mine] =
+                of(reference)?.beside(of(label)?, |run| Some(run.node_data_bytes() as f64))?;
             // Of nothing sent there is no factor.
-            cell.map(|cell| sends(cell)).filter(|bytes| *bytes > 0.0)
+            (full > 0.0 && mine > 0.0).then(|| full / mine)
         };
-        let factor = |(_, cells): &&Setting| Some(of(cells, "full")? / of(cells, label)?);
         settings.iter().filter_map(factor).collect()
     };
     let mut ranges: Vec<(&str, f64, f64)> = (labels.iter())
-        .filter(|label| **label != "full")
+        .filter(|label| **label != reference)
         .filter_map(|label| {
             let factors = factors(label);
             let least = factors.iter().copied().min_by(f64::total_cmp)?;
@@ -154,7 +155,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
         .map(|(label, least, most)| format!("{label} {}", range(*least, *most)))
         .collect();
     story.sentences.push(format!(
-        "Times less node data than full in the same setting: {}.",
+        "Times less node data than {reference} in the same setting: {}.",
         list(&said)
     ));
     story.headlines.push(Headline {
@@ -164,7 +165,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
             "least node data, if any"
         },
         label: (*first).to_owned(),
-        value: format!("{} less than full", range(*least, *most)),
+        value: format!("{} less than {reference}", range(*least, *most)),
     });
 }
 

@@ -36,8 +36,8 @@ struct Contest<'a> {
 /// Two tables: the accuracy of each strategy at each budget, and who is ahead. Nothing where no two
 /// strategies of a setting send node data.
 ///
-/// A budget is a share of the node data that `full` sends in its whole run with the same seed
-/// (where there is no `full`, the strategy that sends most). What is reached within it is the test
+/// A budget is a share of the node data that the reference sends in its whole run with the same
+/// seed (where there is none, the strategy that sends most). What is reached within it is the test
 /// accuracy at the best validation accuracy among the epochs that end within the budget, seed by
 /// seed.
 pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
@@ -46,7 +46,11 @@ pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Tabl
         return None;
     }
     let metric = metric(cells);
-    Some([matrix(&contests, &metric), winners(&contests, &metric)])
+    let reference = settings::reference(cells);
+    Some([
+        matrix(&contests, &metric, reference),
+        winners(&contests, &metric, reference),
+    ])
 }
 
 fn spent(traffic: &[TrafficRow]) -> Spent<'_> {
@@ -73,7 +77,7 @@ fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
         .into_iter()
         .filter_map(|(setting, members)| {
             let data = |cell: &&Entrant| cell.node_data().map_or(0.0, |data| data.mean);
-            let full = members.iter().find(|cell| cell.strategy == "full");
+            let full = members.iter().find(|cell| cell.is_reference);
             let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
             let whole = data(full.unwrap_or(most));
             let budgets: Vec<f64> = SHARES.iter().map(|share| share * whole).collect();
@@ -129,7 +133,7 @@ fn summary(reached: Option<&BySeed>) -> Option<Summary> {
     Summary::of(reached?.iter().map(|&(_, accuracy)| accuracy))
 }
 
-fn matrix(contests: &[Contest], metric: &str) -> Table {
+fn matrix(contests: &[Contest], metric: &str, reference: &str) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         let best: Vec<Option<f64>> = (0..SHARES.len())
@@ -159,8 +163,8 @@ fn matrix(contests: &[Contest], metric: &str) -> Table {
     Table {
         name: "budgets",
         caption: format!(
-            "Test {metric} within a budget of node data: a share of what full sends in its whole run with the same seed (without \
-             full, of what the strategy that sends most does), at the best validation {metric} of the epochs that fit; – where not \
+            "Test {metric} within a budget of node data: a share of what {reference} sends in its whole run with the same seed (without \
+             it, of what the strategy that sends most does), at the best validation {metric} of the epochs that fit; – where not \
              even the first evaluated epoch of every seed fits. In bold the best of its setting. Strategies that send no node data \
              are left out."
         ),
@@ -171,7 +175,7 @@ fn matrix(contests: &[Contest], metric: &str) -> Table {
     }
 }
 
-fn winners(contests: &[Contest], metric: &str) -> Table {
+fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         for (at, &budget) in contest.budgets.iter().enumerate() {
@@ -191,7 +195,7 @@ fn winners(contests: &[Contest], metric: &str) -> Table {
                 || ("–".to_owned(), "alone within it".to_owned()),
                 |(label, _, theirs)| ((*label).to_owned(), lead(mine, theirs)),
             );
-            let full = ranked.iter().find(|(label, ..)| *label == "full");
+            let full = ranked.iter().find(|(label, ..)| *label == reference);
             rows.push(vec![
                 Entry::new(contest.setting.to_string()),
                 Entry::new(format!("{:.0} %", SHARES[at] * 100.0)),
@@ -217,7 +221,7 @@ fn winners(contests: &[Contest], metric: &str) -> Table {
             &format!("#its {metric}"),
             "runner-up",
             "#points ahead",
-            "#full",
+            &format!("#{reference}"),
         ]),
         rows,
     }

@@ -27,12 +27,29 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
             claim.censored, claim.seeds
         );
     }
-    let parts = [claim.measured.map(format::quantity), interval, censored];
+    let moved =
+        (claim.repartition_bytes).map(|moved| format!("+ {} repartitioned", format::bytes(moved)));
+    let parts = [
+        claim.measured.map(format::quantity),
+        interval,
+        censored,
+        moved,
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         "–".into()
     } else {
         parts.join(" ")
+    }
+}
+
+/// The seeds that were measured; of an open claim how many would tell the mean as it is, too.
+fn seeds(claim: &ClaimRow) -> String {
+    match claim.seeds_needed {
+        Some(needed) if claim.verdict == ClaimRow::INCONCLUSIVE => {
+            format!("{} of {}", claim.seeds, format::grouped(needed as f64))
+        }
+        _ => claim.seeds.to_string(),
     }
 }
 
@@ -52,7 +69,8 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
         name: "claims",
         caption: format!(
             "Claims, what the paper says, what was expected of our runs, what was measured (with its interval over seeds), the \
-             distance from the bound that these seeds tell with a chance of 80 %, the p-value that decides, and the verdict.{}",
+             distance from the bound that these seeds tell with a chance of 80 %, how many they are (of an open claim also how many would \
+             tell what was measured), the p-value that decides, and the verdict.{}",
             judging.map_or(String::new(), |statistics| format!(" {statistics}"))
         ),
         columns: columns(&[
@@ -63,6 +81,7 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
             "expected",
             "#measured",
             "#can be told",
+            "#seeds",
             "#p",
             "verdict",
         ]),
@@ -81,6 +100,7 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
                             .detectable
                             .map_or_else(|| "–".into(), format::quantity),
                     ),
+                    Entry::new(seeds(claim)),
                     Entry::new(p_value(claim)),
                     Entry {
                         text: claim.verdict.clone(),
@@ -95,6 +115,31 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_claim_says_how_many_seeds_would_tell() {
+        let mut claim = ClaimRow {
+            seeds: 5,
+            seeds_needed: Some(1_517),
+            verdict: ClaimRow::INCONCLUSIVE.into(),
+            ..ClaimRow::default()
+        };
+        assert_eq!(seeds(&claim), "5 of 1517");
+        claim.verdict = ClaimRow::REPRODUCED.into();
+        assert_eq!(seeds(&claim), "5");
+        (claim.verdict, claim.seeds_needed) = (ClaimRow::INCONCLUSIVE.into(), None);
+        assert_eq!(seeds(&claim), "5");
+    }
+
+    #[test]
+    fn no_node_data_stands_beside_what_repartitioning_moved() {
+        let claim = ClaimRow {
+            measured: Some(0.0),
+            repartition_bytes: Some(35_300_000.0),
+            ..ClaimRow::default()
+        };
+        assert_eq!(measured(&claim), "0 + 35.3 MB repartitioned");
+    }
 
     #[test]
     fn an_interval_stands_beside_its_mean_and_one_seed_has_none() {

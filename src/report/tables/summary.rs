@@ -3,7 +3,7 @@
 use super::{Entry, Table, columns};
 use crate::report::format;
 use crate::report::series::{Entrant, metric};
-use crate::report::settings::settings;
+use crate::report::settings::{reference, settings};
 
 /// What a column says of a cell, and the number by which entries of it are ranked.
 type Ranked = (String, Option<f64>);
@@ -47,20 +47,20 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
         Some(seeds) if seeds > 1 => format!("mean ± standard deviation over {seeds} seeds"),
         _ => "one seed".into(),
     };
-    let metric = metric(cells);
+    let (metric, reference) = (metric(cells), reference(cells));
     Table {
         name: "summary",
         caption: format!(
             "One row per strategy ({seeds}). Test {metric} is that at the epoch of best validation {metric}. Node \
              data, parameter gradients and total are payload; what repartitioning moved is no node data, and stands \
              beside it. The fourth column is how many times less node data than \
-             full a strategy sends. Exposed communication is a share of simulated time."
+             {reference} a strategy sends. Exposed communication is a share of simulated time."
         ),
         columns: columns(&[
             "strategy",
             &format!("#test {metric}"),
             "#node data",
-            "#fewer than full",
+            &format!("#fewer than {reference}"),
             "#parameter gradients",
             "#total payload",
             "#simulated time",
@@ -84,15 +84,15 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
     let exposed = exposed.map(|share| share.mean);
     let full = cells
         .iter()
-        .find(|other| other.strategy == "full" && other.setting == cell.setting);
-    let fewer = match (full.and_then(Entrant::node_data), node_data) {
+        .find(|other| other.is_reference && other.setting == cell.setting);
+    let fewer = match full.map(|full| cell.beside(full, |run| Some(run.node_data_bytes() as f64))) {
         // Also where it sends nothing, of which there would be no factor.
-        (Some(_), _) if cell.strategy == "full" => "1×".into(),
-        (Some(full), Some(mine)) if mine > full.mean => {
-            format!("{} more", format::factor(mine / full.mean))
+        Some(_) if cell.is_reference => "1×".into(),
+        Some(Some([mine, full])) if mine > full => {
+            format!("{} more", format::factor(mine / full))
         }
-        (Some(full), Some(mine)) if mine > 0.0 => format::factor(full.mean / mine),
-        (Some(_), Some(_)) => "none sent".into(),
+        Some(Some([mine, full])) if mine > 0.0 => format::factor(full / mine),
+        Some(Some(_)) => "none sent".into(),
         _ => none(),
     };
     let shown = |number: Option<f64>, text: fn(f64) -> String| {

@@ -383,7 +383,8 @@ mod tests {
 
     #[test]
     fn a_later_exchange_does_not_pass_on_before_an_earlier_one() {
-        // Worker 0 has a long message for worker 3, by way of worker 1, in the first exchange alone.
+        // Worker 0 has a long message for worker 3, by way of worker 1, in the first exchange
+        // alone.
         let machine = "machine = { gpus = 2, nic = { bandwidth = \"4Mbps\", latency = \"2ms\" } }";
         let fabric = Fabric::new(topology(4, machine), Framing::none());
         let mut kernel = Kernel::new(fabric, 4, 4, Trace::new(0));

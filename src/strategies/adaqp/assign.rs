@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn messages_are_cut_in_groups_and_traced_in_their_places() {
-        // Nodes 0 to 4 of worker 0 are all read by worker 1, whose nodes 5 and 6 are read by worker 0.
+        // Nodes 0 to 4 of worker 0 are all read by worker 1, whose nodes 5 and 6 are read by worker
+        // 0.
         let edges = [(0, 5), (1, 5), (2, 5), (3, 6), (4, 6)];
         let graph = Csr::undirected(7, edges.into_iter());
         let partition = Partition {

@@ -386,8 +386,8 @@ mod tests {
                 .zip(decoded)
                 .for_each(|(sum, value)| *sum += f64::from(value));
         }
-        // With a range r of a row, half a bucket is r/4 of one bit. What is left out widens the range to at
-        // most r + 2δ, so that δ ≤ (r + 2δ)/4, and δ ≤ r/2; rounding of the ends aside.
+        // With a range r of a row, half a bucket is r/4 of one bit. What is left out widens the
+        // range to at most r + 2δ, so that δ ≤ (r + 2δ)/4, and δ ≤ r/2; rounding of the ends aside.
         for (sum, row) in sum.chunks(WIDTH).zip(gradient.chunks(WIDTH)) {
             let low = row.iter().copied().fold(f32::INFINITY, f32::min);
             let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);

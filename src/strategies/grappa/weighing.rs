@@ -122,8 +122,9 @@ impl Weighing {
             Shrinkage::None | Shrinkage::Kappa => batch,
             Shrinkage::Lambda => shrunk(batch, self.lambda),
             Shrinkage::JamesStein => {
-                // What is random is the partition, and not a draw from the worker's nodes. In mini-batches it is that as well, but a
-                // factor 1 − b/n for drawing without replacement is left out there, too: λ is a little larger for it.
+                // What is random is the partition, and not a draw from the worker's nodes. In
+                // mini-batches it is that as well, but a factor 1 − b/n for drawing without
+                // replacement is left out there, too: λ is a little larger for it.
                 let noise = sampling_variance(&weights, None);
                 let [signal, noise] = summed(worker, [(batch - 1.0).powi(2), noise])?;
                 let workers = worker.size();

@@ -478,7 +478,8 @@ mod tests {
         ) {
             let codec = read(FOLLOWING[number]).unwrap().at(ratio, false, &Arc::default());
             let bytes = codec.encoded_bytes(8, width).0 as f64;
-            // One entry of 32 bits with a place of at most 9, and 8 bytes of levels, in each of eight rows.
+            // One entry of 32 bits with a place of at most 9, and 8 bytes of levels, in each of
+            // eight rows.
             let least = 8.0 * (41.0 / 8.0 + 8.0);
             prop_assert!(bytes <= (8.0 * 4.0 * width as f64 / ratio) + least, "{}: {bytes}", codec.name());
         }

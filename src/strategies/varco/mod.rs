@@ -6,8 +6,9 @@
 //! columns are drawn anew for each layer and epoch by both ends from a common seed, so no index is
 //! sent. The gradient of a row comes back in the same columns. The ratio `c` follows a schedule, by
 //! default from 128 down to 1 after a fifth of the epochs; from there on the training is exact. An
-//! adaptive schedule depends on how the training goes, so its plan in advance is an upper bound.
-//! Features are resent in every epoch, as in the authors' code.
+//! adaptive schedule depends on how the training goes: its plan in advance is an upper bound, and
+//! with the decisions that the training recorded it is exact. Features are resent in every epoch,
+//! as in the authors' code.
 //!
 //! Rows of a layer have `w_l = min(d_l, d_{l+1})` columns where they cross, as the authors' layer,
 //! DGL's `SAGEConv`, multiplies before it aggregates where that makes rows narrower. An epoch moves

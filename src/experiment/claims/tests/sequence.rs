@@ -109,8 +109,8 @@ fn a_family_of_claims_keeps_the_level_too() {
 
 #[test]
 fn what_is_there_is_found_about_as_often_as_with_all_seeds_at_once() {
-    // 24 seeds at once find 0.6 standard deviations of the difference with a chance of 80 %; another
-    // program draws 72 % for the looks.
+    // 24 seeds at once find 0.6 standard deviations of the difference with a chance of 80 %;
+    // another program draws 72 % for the looks.
     let (found, wrong) = shares("at_least_above = 0.0", 0.6 * NOISE, 2000);
     assert!(
         (0.69..0.75).contains(&found) && wrong < 0.001,

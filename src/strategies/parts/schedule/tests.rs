@@ -185,7 +185,8 @@ fn assert_ratios(schedule: Schedule, epochs: usize, expected: &[(usize, f64)]) {
 
 #[test]
 fn the_exponential_schedule_takes_the_values_of_its_formula() {
-    // 128 · exp(−t · ln(128 / 2) / 100): a quarter of the way 128 / 64^¼ = 128 / 2√2, half-way 128 / 8.
+    // 128 · exp(−t · ln(128 / 2) / 100): a quarter of the way 128 / 64^¼ = 128 / 2√2, half-way 128
+    // / 8.
     let schedule = Schedule::Exponential {
         from: 128.0,
         to: 2.0,
@@ -210,7 +211,8 @@ fn the_exponential_schedule_takes_the_values_of_its_formula() {
 
 #[test]
 fn the_cosine_schedule_takes_the_values_of_its_formula() {
-    // 2 + 126 · (1 + cos(π t / 100)) / 2: at an eighth of a turn 2 + 63 · (1 + √½), half-way the mean.
+    // 2 + 126 · (1 + cos(π t / 100)) / 2: at an eighth of a turn 2 + 63 · (1 + √½), half-way the
+    // mean.
     let schedule = Schedule::Cosine {
         from: 128.0,
         to: 2.0,
