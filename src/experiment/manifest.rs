@@ -130,8 +130,8 @@ impl Manifest {
             "started": self.started,
             // Null while it runs, and for ever where it was stopped.
             "finished": complete.then(now),
-            "elapsed_seconds": elapsed.as_secs_f64(),
-            "model_seconds": model.as_secs_f64(),
+            "elapsed_seconds": seconds(elapsed),
+            "model_seconds": seconds(model),
             "tables": table_hashes(folder)?,
         });
         if let (Value::Object(all), Value::Object(rest)) = (&mut all, rest) {
@@ -174,6 +174,12 @@ fn looks(manifest: &Value) -> Result<Option<Looks>, String> {
         .check(0)
         .map_err(|(key, what)| format!("seeds: `{key}` {what}"))?;
     Ok(Some(looks))
+}
+
+/// A time in seconds, to the microsecond: so few digits are the same number again when they are
+/// read, and a manifest that is written again is as it was.
+pub(super) fn seconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e6
 }
 
 /// Writes the manifest of a result folder.

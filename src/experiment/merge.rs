@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use super::claims::judge;
 use super::collected::{Collected, Place};
 use super::config::Experiment;
 use super::error::RunError;
-use super::manifest::{self, PART};
+use super::manifest::{self, PART, seconds};
 use super::part::Share;
 use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
 use super::tables::Tables;
@@ -321,8 +322,9 @@ fn described(parts: &[Part], notes: &[String], command: &[String]) -> Value {
     all["notes"] = json!(notes);
     // As text they are in the order of time.
     all["started"] = json!(values("started").filter_map(Value::as_str).min());
-    all["elapsed_seconds"] = json!(sum("elapsed_seconds"));
-    all["model_seconds"] = json!(sum("model_seconds"));
+    for key in ["elapsed_seconds", "model_seconds"] {
+        all[key] = json!(seconds(Duration::from_secs_f64(sum(key))));
+    }
     if let Some(all) = all.as_object_mut() {
         all.remove(PART);
     }
