@@ -92,6 +92,9 @@ pub(crate) struct Projection {
     pub memory_bytes: Option<u64>,
     /// The memory of that device, if its profile states one.
     pub(crate) device_memory_bytes: Option<u64>,
+    /// What each worker holds, by rank; one of them where all are alike and one was played.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) memory_bytes_by_worker: Vec<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
     /// As a run that was carried out, of which accuracies are not known.
@@ -242,10 +245,22 @@ impl Watched {
         });
         fullest.filter(|&(needs, _)| needs > 0)
     }
+
+    fn held(self) -> Held {
+        let fullest = self.fullest();
+        // Nothing where no plan says what is held.
+        let each = fullest.map_or_else(Vec::new, |_| self.most);
+        Held { each, fullest }
+    }
 }
 
-/// What the fullest worker holds, and what its device has.
-type Held = Option<(u64, Option<u64>)>;
+/// What workers hold in a plan.
+struct Held {
+    /// By rank.
+    each: Vec<u64>,
+    /// What the fullest holds, and what its device has.
+    fullest: Option<(u64, Option<u64>)>,
+}
 
 /// The plan of a cell, played, and what is held of it.
 fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error> {
@@ -265,7 +280,7 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error
         let mut planner = Watched::new(fitted);
         let one = play_equals(&cluster, timing, &mut planner, course, &done)?;
         if let Some(played) = one {
-            return Ok((played, planner.fullest()));
+            return Ok((played, planner.held()));
         }
     }
     let mut planner = Watched::new(fitted);
@@ -278,7 +293,7 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error
         &BTreeMap::new(),
         done,
     )?;
-    Ok((played, planner.fullest()))
+    Ok((played, planner.held()))
 }
 
 /// Time of an epoch, and what all take beyond that: epochs end at these times.
@@ -303,7 +318,8 @@ pub(super) fn project_cell(
     let Fitted {
         setting, training, ..
     } = fitted;
-    let (played, memory) = played(fitted, done)?;
+    let (played, held) = played(fitted, done)?;
+    let memory = held.fullest;
     let traffic = played.ledger.traffic();
     let count = traffic.total(&setting.framing);
     let bytes_by_kind = TrafficKind::ALL
@@ -349,6 +365,7 @@ pub(super) fn project_cell(
         machine_hours: simulated_seconds * setting.workers() as f64 / 3600.0,
         memory_bytes: memory,
         device_memory_bytes: device,
+        memory_bytes_by_worker: held.each,
         fits: memory.zip(device).map(|(needs, there)| needs <= there),
         run: RunRow::default(),
         ends: None,

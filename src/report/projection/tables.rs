@@ -169,12 +169,13 @@ fn memory(projections: &[Projection]) -> Table {
         "#workers",
         "#boundary rows",
         "#memory of a worker",
+        "#least and median of all",
         "#of the device",
         "verdict",
         "#of all machines",
     ];
-    let caption = "The memory of the worker whose device is the fullest, and whether that has so much; the time of all \
-                   workers together.";
+    let caption = "The memory of the worker whose device is the fullest, that of the emptiest and of the one in the middle, and \
+                   whether the first device has so much; the time of all workers together.";
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
         let verdict = match projection.fits {
@@ -186,11 +187,22 @@ fn memory(projections: &[Projection]) -> Table {
             projection.workers.to_string(),
             quantity(projection.boundary_rows as f64),
             known(projection.memory_bytes),
+            spread(&projection.memory_bytes_by_worker),
             known(projection.device_memory_bytes),
             verdict.to_owned(),
             seconds(projection.machine_hours * 3600.0),
         ]
     })
+}
+
+/// What the emptiest worker and the one in the middle hold.
+fn spread(each: &[u64]) -> String {
+    let mut each = each.to_vec();
+    each.sort_unstable();
+    let (Some(&least), Some(&median)) = (each.first(), each.get(each.len() / 2)) else {
+        return "?".to_owned();
+    };
+    format!("{} and {}", bytes(least as f64), bytes(median as f64))
 }
 
 fn errors(beside: &Beside) -> Table {
