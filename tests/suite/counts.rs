@@ -320,11 +320,11 @@ fn a_projection_is_a_table_and_says_what_a_worker_holds() {
     let (_, out, _) = program("project", FILE);
     let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(cells[0]["memory_bytes"].as_u64().expect("bytes") > 2_199_023_255_552);
-    // Equal workers are one.
+    // Random parts are equal.
     let each = cells[0]["memory_bytes_by_worker"]
         .as_array()
         .expect("bytes");
-    assert_eq!(each, &[cells[0]["memory_bytes"].clone()]);
+    assert!(!each.is_empty() && each.iter().all(|bytes| *bytes == cells[0]["memory_bytes"]));
     assert_eq!(cells[0]["fits"], serde_json::Value::Bool(false));
 }
 

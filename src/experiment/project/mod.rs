@@ -92,7 +92,7 @@ pub(crate) struct Projection {
     pub memory_bytes: Option<u64>,
     /// The memory of that device, if its profile states one.
     pub(crate) device_memory_bytes: Option<u64>,
-    /// What each worker holds, by rank; one of them where all are alike and one was played.
+    /// What each worker holds, by rank; one of them where all are alike and one was planned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) memory_bytes_by_worker: Vec<u64>,
     /// Whether the one fits into the other, where both are known.
