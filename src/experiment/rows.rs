@@ -290,8 +290,8 @@ table! {
         level_spent: Option<f64>,
         /// Seeds at the look that decided; null without looks, or where none did.
         decided_after: Option<u64>,
-        /// Of claims about node data: bytes that repartitioning moved beside them, mean over seeds,
-        /// in the setting with the most; null where it moved none.
+        /// Of claims about an amount of node data: the most bytes that repartitioning moved beside
+        /// them in a run; null where it moved none.
         repartition_bytes: Option<f64>,
     }
 }

@@ -29,14 +29,18 @@ pub(super) fn strategies<'c, 'a: 'c>(
     distinct(cells.into_iter().map(|cell| cell.strategy))
 }
 
-/// The label of the reference; `full` where there is none, as what is missing is called.
-pub(super) fn reference<'a>(cells: &[Entrant<'a>]) -> &'a str {
+/// The label of the reference, if there is one.
+pub(super) fn reference<'a>(cells: &[Entrant<'a>]) -> Option<&'a str> {
     let reference = cells.iter().find(|cell| cell.is_reference);
-    reference.map_or("full", |cell| cell.strategy)
+    reference.map(|cell| cell.strategy)
+}
+
+/// How headings call the reference: `full` where there is none, as what is missing is called.
+pub(super) fn reference_name<'a>(cells: &[Entrant<'a>]) -> &'a str {
+    reference(cells).unwrap_or("full")
 }
 
 /// The strategy that others are compared with: the reference, or the first where there is none.
 pub(super) fn yardstick<'a>(cells: &[Entrant<'a>]) -> Option<&'a str> {
-    let reference = cells.iter().find(|cell| cell.is_reference);
-    reference.or(cells.first()).map(|cell| cell.strategy)
+    reference(cells).or(cells.first().map(|cell| cell.strategy))
 }

@@ -36,8 +36,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{ClaimRow, ColumnKind, Row, RunRow, Sweep};
-use super::statistics::{Correction, Statistics, Summary, detectable, holm, seeds_needed};
+use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
+use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers};
 use sequence::{Looked, at_looks};
@@ -262,23 +262,21 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
     .collect()
 }
 
-/// What repartitioning moved in the finished runs of the strategy that a claim about node data is
-/// about. By our count it is none, but graph and features: whoever reads "no node data" sees it
-/// beside it.
+/// The most that repartitioning moved in a finished run of the strategy that a claim about an
+/// amount of node data is about. By our count it is none, but graph and features: whoever reads "no
+/// node data" sees it beside it.
 fn moved_beside(claim: &ClaimSpec, runs: &[RunRow]) -> Option<f64> {
-    if claim.measure != NODE_DATA_BYTES {
+    if claim.measure != NODE_DATA_BYTES || claim.compare.baseline().is_some() {
         return None;
     }
     let settings = claim.compare.settings(runs.iter().map(Named::from));
-    let of_setting = |setting: Option<&Sweep>| {
-        let mine = runs.iter().filter(|run| {
-            let named = Named::from(*run);
-            named.is(setting, claim.compare.strategy())
-        });
-        let moved = mine.filter_map(|run| Some(run.measured?.repartition_bytes as f64));
-        Some(Summary::of(moved)?.mean)
+    let asked = |run: &&RunRow| {
+        let named = Named::from(*run);
+        let mut settings = settings.iter();
+        settings.any(|setting| named.is(*setting, claim.compare.strategy()))
     };
-    let most = settings.into_iter().filter_map(of_setting).reduce(f64::max);
+    let moved = |run: &RunRow| Some(run.measured?.repartition_bytes as f64);
+    let most = runs.iter().filter(asked).filter_map(moved).reduce(f64::max);
     most.filter(|moved| *moved > 0.0)
 }
 

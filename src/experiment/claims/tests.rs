@@ -68,7 +68,7 @@ fn no_node_data_stands_beside_what_repartitioning_moved() {
         let compare = format!("{{ strategy = \"{strategy}\", equals = 0 }}");
         judge(measure, &compare, &rows)
     };
-    close(claim("node_data_bytes", "grappa").repartition_bytes, 80.0);
+    close(claim("node_data_bytes", "grappa").repartition_bytes, 90.0);
     assert_eq!(claim("node_data_bytes", "full").repartition_bytes, None);
     assert_eq!(claim("payload_bytes", "grappa").repartition_bytes, None);
 }

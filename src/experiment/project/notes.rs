@@ -41,8 +41,8 @@ pub(crate) fn notes(
         .any(|projection| projection.validated.is_some())
     {
         limits.push(
-            "The largest errors where it was trained, too, are of R-MAT graphs of 2^11 to 2^16 nodes in random parts, unless a \
-             run stands beside it (docs/scale.md)."
+            "The last column has the largest errors of a kind of strategy where it was trained, too: in the runs beside it, or as \
+             in experiments/scale/validate.toml, on R-MAT graphs of 2^11 to 2^16 nodes among 16 workers (docs/scale.md)."
                 .to_owned(),
         );
     }

@@ -47,6 +47,10 @@ pub(crate) fn beyond(degrees: &[(f64, f64)]) -> Option<(f64, f64)> {
         if ends > nodes * (nodes - 1.0) + others {
             return Some((degree, nodes));
         }
+        // Nodes of lower degree than there are nodes before them meet the condition if these do.
+        if degree < nodes {
+            break;
+        }
     }
     None
 }

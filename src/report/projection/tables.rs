@@ -2,7 +2,7 @@
 
 use crate::experiment::rows::{BesideRow, ClaimRow};
 use crate::experiment::{Beside, Projection};
-use crate::net::TrafficKind;
+use crate::net::{TrafficKind, median};
 use crate::report::format::{bytes, percent, quantity, seconds, signed};
 use crate::report::tables::{self as report_tables, Entry, Table, columns};
 
@@ -148,12 +148,10 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
 /// The largest errors of a strategy wherever it was trained, too, as `+1.2 %, −3.4 %`: in the runs
 /// beside it, or else those of a projection from counts in random parts.
 pub(crate) fn where_trained(projection: &Projection, beside: Option<&Beside>) -> String {
-    let errors = match beside {
-        Some(beside) => beside.worst(&projection.strategy),
-        None => projection
-            .validated
-            .map_or([None; 2], |errors| errors.map(Some)),
-    };
+    let here = beside.map(|beside| beside.worst(&projection.strategy));
+    let here = here.filter(|errors| errors.iter().any(Option::is_some));
+    let elsewhere = || projection.validated.map(|errors| errors.map(Some));
+    let errors = here.or_else(elsewhere).unwrap_or([None; 2]);
     let of = |share: Option<f64>| share.map_or("–".to_owned(), error);
     let [bytes, time] = errors.map(of);
     format!("{bytes}, {time}")
@@ -197,12 +195,15 @@ fn memory(projections: &[Projection]) -> Table {
 
 /// What the emptiest worker and the one in the middle hold.
 fn spread(each: &[u64]) -> String {
-    let mut each = each.to_vec();
-    each.sort_unstable();
-    let (Some(&least), Some(&median)) = (each.first(), each.get(each.len() / 2)) else {
-        return "?".to_owned();
-    };
-    format!("{} and {}", bytes(least as f64), bytes(median as f64))
+    // Of a worker without a pass no plan says what it holds.
+    let mut each: Vec<f64> = (each.iter().filter(|bytes| **bytes > 0))
+        .map(|&bytes| bytes as f64)
+        .collect();
+    each.sort_by(f64::total_cmp);
+    match each.first().copied() {
+        Some(least) => format!("{} and {}", bytes(least), bytes(median(each))),
+        None => "?".to_owned(),
+    }
 }
 
 fn errors(beside: &Beside) -> Table {

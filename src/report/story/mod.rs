@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::figures::list;
 use super::format;
 use super::series::{Entrant, metric};
-use super::settings::{self, settings, strategies};
+use super::settings::{settings, strategies};
 use crate::experiment::rows::metric_title;
 use crate::experiment::statistics::Summary;
 use crate::graph::Metric;
@@ -156,7 +156,9 @@ fn node_data(cells: &[Entrant], story: &mut Story) {
     );
     let mut headline = value.clone();
     if reference.0.label != least.label {
-        let factor = format::factor(reference.1.mean / bytes.mean);
+        let means = least.beside(reference.0, |run| Some(run.node_data_bytes() as f64));
+        let [mine, theirs] = means.unwrap_or([bytes.mean, reference.1.mean]);
+        let factor = format::factor(theirs / mine);
         let theirs = format::bytes(reference.1.mean);
         sentence = format!(
             "{sentence}, {factor} less than the {theirs} of {}",
@@ -270,12 +272,17 @@ fn time(cells: &[Entrant], story: &mut Story) {
     let value = format::seconds(least.mean);
     let full = ranked.iter().find(|(cell, _)| cell.is_reference);
     let factor = full.filter(|(cell, _)| cell.label != fastest.label);
-    let factor = factor.map(|(_, full)| format::factor(full.mean / least.mean));
-    let than_full = match (&factor, full) {
-        (Some(factor), Some((full, _))) => {
-            let than = format!("{factor} faster than {}", full.label);
-            format!(", {than}{}", at_accuracy(fastest, full))
-        }
+    let than = factor.map(|(full, mean)| {
+        let means = fastest.beside(full, |run| Some(run.simulated_seconds));
+        let [mine, theirs] = means.unwrap_or([least.mean, mean.mean]);
+        format!(
+            "{} faster than {}",
+            format::factor(theirs / mine),
+            full.label
+        )
+    });
+    let than_full = match (&than, full) {
+        (Some(than), Some((full, _))) => format!(", {than}{}", at_accuracy(fastest, full)),
         _ => String::new(),
     };
     story.sentences.push(format!(
@@ -287,9 +294,7 @@ fn time(cells: &[Entrant], story: &mut Story) {
     story.headlines.push(Headline {
         name: "fastest across workers",
         label: fastest.label.clone(),
-        value: factor.map_or(value, |factor| {
-            format!("{factor} faster than {}", settings::reference(cells))
-        }),
+        value: than.unwrap_or(value),
     });
     let lone = cells.iter().filter(|cell| alone(cell) && !alone(fastest));
     for cell in lone {

@@ -102,7 +102,7 @@ fn leaders(
 /// How many times less node data than the reference each strategy sends, from the least to the most
 /// favourable setting.
 fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
-    let (labels, reference) = (strategies(cells), reference(cells));
+    let labels = strategies(cells);
     let sends = |cell: &Entrant| cell.node_data().map_or(0.0, |sum| sum.mean);
     let silent: Vec<String> = (labels.iter())
         .filter(|label| {
@@ -120,6 +120,9 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
         let said = format!("No node data at all is sent by {}.", list(&silent));
         story.sentences.push(said);
     }
+    let Some(reference) = reference(cells) else {
+        return;
+    };
     let factors = |label: &str| -> Vec<f64> {
         let factor = |(_, cells): &&Setting| {
             let of = |label: &str| cells.iter().find(|cell| cell.strategy == label);

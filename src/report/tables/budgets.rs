@@ -46,10 +46,10 @@ pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Tabl
         return None;
     }
     let metric = metric(cells);
-    let reference = settings::reference(cells);
+    let name = settings::reference_name(cells);
     Some([
-        matrix(&contests, &metric, reference),
-        winners(&contests, &metric, reference),
+        matrix(&contests, &metric, name),
+        winners(&contests, &metric, (settings::reference(cells), name)),
     ])
 }
 
@@ -175,7 +175,7 @@ fn matrix(contests: &[Contest], metric: &str, reference: &str) -> Table {
     }
 }
 
-fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
+fn winners(contests: &[Contest], metric: &str, (reference, name): (Option<&str>, &str)) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         for (at, &budget) in contest.budgets.iter().enumerate() {
@@ -195,7 +195,7 @@ fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
                 || ("–".to_owned(), "alone within it".to_owned()),
                 |(label, _, theirs)| ((*label).to_owned(), lead(mine, theirs)),
             );
-            let full = ranked.iter().find(|(label, ..)| *label == reference);
+            let full = ranked.iter().find(|(label, ..)| Some(*label) == reference);
             rows.push(vec![
                 Entry::new(contest.setting.to_string()),
                 Entry::new(format!("{:.0} %", SHARES[at] * 100.0)),
@@ -221,7 +221,7 @@ fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
             &format!("#its {metric}"),
             "runner-up",
             "#points ahead",
-            &format!("#{reference}"),
+            &format!("#{name}"),
         ]),
         rows,
     }

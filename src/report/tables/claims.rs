@@ -27,8 +27,8 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
             claim.censored, claim.seeds
         );
     }
-    let moved =
-        (claim.repartition_bytes).map(|moved| format!("+ {} repartitioned", format::bytes(moved)));
+    let moved = (claim.repartition_bytes)
+        .map(|moved| format!("+ up to {} repartitioned", format::bytes(moved)));
     let parts = [
         claim.measured.map(format::quantity),
         interval,
@@ -138,7 +138,7 @@ mod tests {
             repartition_bytes: Some(35_300_000.0),
             ..ClaimRow::default()
         };
-        assert_eq!(measured(&claim), "0 + 35.3 MB repartitioned");
+        assert_eq!(measured(&claim), "0 + up to 35.3 MB repartitioned");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{Entry, Table, columns};
 use crate::report::format;
 use crate::report::series::{Entrant, metric};
-use crate::report::settings::{reference, settings};
+use crate::report::settings::{reference_name, settings};
 
 /// What a column says of a cell, and the number by which entries of it are ranked.
 type Ranked = (String, Option<f64>);
@@ -47,7 +47,7 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
         Some(seeds) if seeds > 1 => format!("mean ± standard deviation over {seeds} seeds"),
         _ => "one seed".into(),
     };
-    let (metric, reference) = (metric(cells), reference(cells));
+    let (metric, reference) = (metric(cells), reference_name(cells));
     Table {
         name: "summary",
         caption: format!(
