@@ -12,7 +12,7 @@ use crate::experiment::statistics::Summary;
 use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
 use crate::net::TrafficKind;
 use crate::report::format::{
-    bytes, capitalised, digits, factor, percent, percent_summary, seconds,
+    bytes, capitalised, digits, factor, percent, percent_summary, seconds, with_repartition,
 };
 use crate::strategies::Registry;
 
@@ -161,7 +161,10 @@ fn table(ranking: &[Advised]) -> String {
                 advised.strategy.clone(),
                 time(projection),
                 factor(projection.simulated_seconds / first),
-                beside(node_data(projection), moved(projection)),
+                with_repartition(
+                    bytes(node_data(projection) as f64),
+                    Some(moved(projection) as f64).filter(|moved| *moved > 0.0),
+                ),
                 bytes(parameters(projection) as f64),
                 seconds(projection.machine_hours * 3600.0),
                 memory.map_or_else(|| "?".to_owned(), |memory| bytes(memory as f64)),
@@ -191,15 +194,6 @@ fn node_data(projection: &Projection) -> u64 {
 /// Bytes of graph and features that repartitioning moves.
 fn moved(projection: &Projection) -> u64 {
     projection.payload_of(|kind| kind == TrafficKind::Repartition)
-}
-
-/// Bytes of node data, beside what repartitioning moves, which is none of them.
-fn beside(node_data: u64, moved: u64) -> String {
-    let data = bytes(node_data as f64);
-    if moved == 0 {
-        return data;
-    }
-    format!("{data} + {} repartitioned", bytes(moved as f64))
 }
 
 /// Bytes of models and their gradients.

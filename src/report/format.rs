@@ -86,6 +86,14 @@ pub(crate) fn factor(factor: f64) -> String {
     format!("{}×", digits(factor))
 }
 
+/// Node data, and beside them what repartitioning moved, if anything, which is none of them.
+pub(crate) fn with_repartition(node_data: String, moved: Option<f64>) -> String {
+    match moved {
+        Some(moved) => format!("{node_data} + {} repartitioned", bytes(moved)),
+        None => node_data,
+    }
+}
+
 /// A share of one as a percentage with one decimal: `81.5 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

@@ -181,6 +181,18 @@ fn reference(runs: &[RunRow]) -> Option<&str> {
     reference.map(|run| run.strategy.as_str())
 }
 
+/// How many seeds cells have, `3`, or `3 to 5` where some have more than others; none where it is
+/// one.
+pub(super) fn seed_count(cells: &[Entrant]) -> Option<String> {
+    let seeds = || cells.iter().map(|cell| cell.runs.len());
+    let (least, most) = (seeds().min()?, seeds().max()?);
+    match most {
+        1 => None,
+        _ if least < most => Some(format!("{least} to {most}")),
+        _ => Some(most.to_string()),
+    }
+}
+
 /// By what the cells are scored, in words: `accuracy`, or `accuracy or ROC-AUC` where they differ.
 pub(super) fn metric(cells: &[Entrant]) -> String {
     metric_title(

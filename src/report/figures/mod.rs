@@ -13,7 +13,7 @@ mod time_breakdown;
 mod timeline;
 
 use super::plot::{Figure, Series, Spot};
-use super::series::Entrant;
+use super::series::{Entrant, seed_count};
 use crate::experiment::statistics::Summary;
 
 /// Makes a figure; `None` if the cells hold nothing that it shows.
@@ -88,14 +88,9 @@ impl Kind {
     }
 }
 
-/// `mean of 3 seeds`, `mean of 3 to 5 seeds` where some cells have more than others, or `one seed`.
+/// `mean of 3 seeds`, `mean of 3 to 5 seeds`, or `one seed`.
 fn seeds(cells: &[Entrant]) -> String {
-    let seeds = || cells.iter().map(|cell| cell.runs.len());
-    match (seeds().min(), seeds().max()) {
-        (Some(least), Some(most)) if least < most => format!("mean of {least} to {most} seeds"),
-        (_, Some(seeds)) if seeds > 1 => format!("mean of {seeds} seeds"),
-        _ => "one seed".into(),
-    }
+    seed_count(cells).map_or("one seed".into(), |seeds| format!("mean of {seeds} seeds"))
 }
 
 /// [`seeds`], and what their spread is drawn as.

@@ -172,8 +172,8 @@ fn memory(projections: &[Projection]) -> Table {
         "verdict",
         "#of all machines",
     ];
-    let caption = "The memory of the worker whose device is the fullest, that of the emptiest and of the one in the middle, and \
-                   whether the first device has so much; the time of all workers together.";
+    let caption = "The memory of the worker whose device is the fullest, the least and the median of all workers, and whether that \
+                   fullest device has so much; the time of all workers together.";
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
         let verdict = match projection.fits {

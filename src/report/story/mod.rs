@@ -155,9 +155,10 @@ fn node_data(cells: &[Entrant], story: &mut Story) {
         least.label
     );
     let mut headline = value.clone();
-    if reference.0.label != least.label {
-        let means = least.beside(reference.0, |run| Some(run.node_data_bytes() as f64));
-        let [mine, theirs] = means.unwrap_or([bytes.mean, reference.1.mean]);
+    let means = least.beside(reference.0, |run| Some(run.node_data_bytes() as f64));
+    if reference.0.label != least.label
+        && let Some([mine, theirs]) = means
+    {
         let factor = format::factor(theirs / mine);
         let theirs = format::bytes(reference.1.mean);
         sentence = format!(
@@ -271,15 +272,11 @@ fn time(cells: &[Entrant], story: &mut Story) {
     };
     let value = format::seconds(least.mean);
     let full = ranked.iter().find(|(cell, _)| cell.is_reference);
-    let factor = full.filter(|(cell, _)| cell.label != fastest.label);
-    let than = factor.map(|(full, mean)| {
-        let means = fastest.beside(full, |run| Some(run.simulated_seconds));
-        let [mine, theirs] = means.unwrap_or([least.mean, mean.mean]);
-        format!(
-            "{} faster than {}",
-            format::factor(theirs / mine),
-            full.label
-        )
+    let slower = full.filter(|(cell, _)| cell.label != fastest.label);
+    let than = slower.and_then(|(full, _)| {
+        let [mine, theirs] = fastest.beside(full, |run| Some(run.simulated_seconds))?;
+        let factor = format::factor(theirs / mine);
+        Some(format!("{factor} faster than {}", full.label))
     });
     let than_full = match (&than, full) {
         (Some(than), Some((full, _))) => format!(", {than}{}", at_accuracy(fastest, full)),

@@ -22,6 +22,7 @@ type BySeed = Vec<(u64, f64)>;
 /// What one strategy reaches in one setting: by budget, the accuracy of each seed.
 struct Contender<'a> {
     label: &'a str,
+    is_reference: bool,
     reached: Vec<Option<BySeed>>,
 }
 
@@ -37,7 +38,8 @@ struct Contest<'a> {
 /// strategies of a setting send node data.
 ///
 /// A budget is a share of the node data that the reference sends in its whole run with the same
-/// seed (where there is none, the strategy that sends most). What is reached within it is the test
+/// seed (where there is none, the strategy that sends most), over the seeds that all strategies of
+/// a setting have. What is reached within it is the test
 /// accuracy at the best validation accuracy among the epochs that end within the budget, seed by
 /// seed.
 pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
@@ -46,10 +48,10 @@ pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Tabl
         return None;
     }
     let metric = metric(cells);
-    let name = settings::reference_name(cells);
+    let reference = settings::reference_name(cells);
     Some([
-        matrix(&contests, &metric, name),
-        winners(&contests, &metric, (settings::reference(cells), name)),
+        matrix(&contests, &metric, reference),
+        winners(&contests, &metric, reference),
     ])
 }
 
@@ -79,18 +81,24 @@ fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
             let data = |cell: &&Entrant| cell.node_data().map_or(0.0, |data| data.mean);
             let full = members.iter().find(|cell| cell.is_reference);
             let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
-            let whole = data(full.unwrap_or(most));
-            let budgets: Vec<f64> = SHARES.iter().map(|share| share * whole).collect();
-            // Partitions differ between seeds, and what crosses them with them.
+            // Of a seed that some do not have the others would be compared with nobody. Partitions
+            // differ between seeds, and what crosses them with them.
+            let seeds = |cell: &&&Entrant, seed| cell.runs.iter().any(|(run, _)| run.seed == seed);
             let runs = full.unwrap_or(most).runs.iter();
             let whole: BTreeMap<u64, f64> = runs
+                .filter(|(run, _)| members.iter().all(|cell| seeds(&cell, run.seed)))
                 .map(|(run, measured)| (run.seed, measured.node_data_bytes() as f64))
                 .collect();
+            let mean = Summary::of(whole.values().copied())?.mean;
+            let budgets = SHARES.iter().map(|share| share * mean).collect();
             let contenders = members.iter().map(|cell| Contender {
                 label: cell.strategy,
+                is_reference: cell.is_reference,
                 reached: SHARES
                     .iter()
-                    .map(|share| reached(cell, spent, |seed| Some(share * whole.get(&seed)?)))
+                    .map(|share| {
+                        reached(cell, spent, whole.iter().map(|(&s, all)| (s, share * all)))
+                    })
                     .collect(),
             });
             Some(Contest {
@@ -102,11 +110,14 @@ fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
         .collect()
 }
 
-/// Per seed, the test accuracy at the best validation accuracy within the seed's budget; nothing
-/// unless every seed has one.
-fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -> Option<BySeed> {
-    let of_seed = |seed: u64| {
-        let budget = budget(seed)?;
+/// Of each seed that has a budget, the test accuracy at the best validation accuracy within it;
+/// nothing unless every seed has one.
+fn reached(
+    cell: &Entrant,
+    spent: &Spent,
+    budgets: impl Iterator<Item = (u64, f64)>,
+) -> Option<BySeed> {
+    let of_seed = |(seed, budget): (u64, f64)| {
         let bytes = spent.get(&(cell.name(), seed));
         let mut best: Option<(f64, f64)> = None;
         for epoch in cell.epochs_of(seed) {
@@ -124,9 +135,7 @@ fn reached(cell: &Entrant, spent: &Spent, budget: impl Fn(u64) -> Option<f64>) -
         }
         best.map(|(_, test)| (seed, test))
     };
-    (cell.runs.iter())
-        .map(|(run, _)| of_seed(run.seed))
-        .collect()
+    budgets.map(of_seed).collect()
 }
 
 fn summary(reached: Option<&BySeed>) -> Option<Summary> {
@@ -175,16 +184,16 @@ fn matrix(contests: &[Contest], metric: &str, reference: &str) -> Table {
     }
 }
 
-fn winners(contests: &[Contest], metric: &str, (reference, name): (Option<&str>, &str)) -> Table {
+fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
     let mut rows = Vec::new();
     for contest in contests {
         for (at, &budget) in contest.budgets.iter().enumerate() {
-            let mut ranked: Vec<(&str, Summary, &BySeed)> = contest
+            let mut ranked: Vec<(&Contender, Summary, &BySeed)> = contest
                 .contenders
                 .iter()
                 .filter_map(|contender| {
                     let reached = contender.reached[at].as_ref()?;
-                    Some((contender.label, summary(Some(reached))?, reached))
+                    Some((contender, summary(Some(reached))?, reached))
                 })
                 .collect();
             ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
@@ -193,14 +202,14 @@ fn winners(contests: &[Contest], metric: &str, (reference, name): (Option<&str>,
             };
             let (runner, lead) = ranked.get(1).map_or_else(
                 || ("–".to_owned(), "alone within it".to_owned()),
-                |(label, _, theirs)| ((*label).to_owned(), lead(mine, theirs)),
+                |(runner, _, theirs)| (runner.label.to_owned(), lead(mine, theirs)),
             );
-            let full = ranked.iter().find(|(label, ..)| Some(*label) == reference);
+            let full = ranked.iter().find(|(contender, ..)| contender.is_reference);
             rows.push(vec![
                 Entry::new(contest.setting.to_string()),
                 Entry::new(format!("{:.0} %", SHARES[at] * 100.0)),
                 Entry::new(format::bytes(budget)),
-                Entry::new(*winner),
+                Entry::new(winner.label),
                 Entry::new(format::percent_summary(accuracy)),
                 Entry::new(runner),
                 Entry::new(lead),
@@ -221,7 +230,7 @@ fn winners(contests: &[Contest], metric: &str, (reference, name): (Option<&str>,
             &format!("#its {metric}"),
             "runner-up",
             "#points ahead",
-            &format!("#{name}"),
+            &format!("#{reference}"),
         ]),
         rows,
     }
@@ -364,6 +373,42 @@ mod tests {
             .map(|entry| entry.text.as_str())
             .collect();
         assert_eq!(full[5..], ["70.5 ± 0.7 %", "80.5 ± 0.7 %"]);
+    }
+
+    #[test]
+    fn strategies_are_compared_over_the_seeds_that_all_have() {
+        let (mut runs, mut epochs, mut traffic) = strategy("full", 1000, 0.7);
+        let (r, e, t) = strategy("thrifty", 100, 0.6);
+        // A third seed, which only one has, and which would put it ahead.
+        let third = |seed: u64| seed == 1;
+        runs.extend(r.iter().filter(|run| third(run.seed)).map(|run| RunRow {
+            seed: 2,
+            ..run.clone()
+        }));
+        epochs.extend(e.iter().filter(|row| third(row.seed)).map(|row| EpochRow {
+            seed: 2,
+            test_accuracy: Some(1.0),
+            ..row.clone()
+        }));
+        traffic.extend(
+            t.iter()
+                .filter(|row| third(row.seed))
+                .map(|row| TrafficRow {
+                    seed: 2,
+                    ..row.clone()
+                }),
+        );
+        runs.extend(r);
+        epochs.extend(e);
+        traffic.extend(t);
+        let [matrix, winners] = budgets(&series::cells(&runs, &epochs), &traffic).unwrap();
+        let [expected, ahead] = tables(&[("full", 1000, 0.7), ("thrifty", 100, 0.6)]).unwrap();
+        let texts = |table: &Table| -> Vec<Vec<String>> {
+            let text = |row: &Vec<Entry>| row.iter().map(|entry| entry.text.clone()).collect();
+            table.rows.iter().map(text).collect()
+        };
+        assert_eq!(texts(&matrix), texts(&expected));
+        assert_eq!(texts(&winners), texts(&ahead));
     }
 
     #[test]

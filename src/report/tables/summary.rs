@@ -2,7 +2,7 @@
 
 use super::{Entry, Table, columns};
 use crate::report::format;
-use crate::report::series::{Entrant, metric};
+use crate::report::series::{Entrant, metric, seed_count};
 use crate::report::settings::{reference_name, settings};
 
 /// What a column says of a cell, and the number by which entries of it are ranked.
@@ -43,10 +43,9 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
             }
         }
     }
-    let seeds = match cells.iter().map(|cell| cell.runs.len()).max() {
-        Some(seeds) if seeds > 1 => format!("mean ± standard deviation over {seeds} seeds"),
-        _ => "one seed".into(),
-    };
+    let seeds = seed_count(cells).map_or("one seed".into(), |seeds| {
+        format!("mean ± standard deviation over {seeds} seeds")
+    });
     let (metric, reference) = (metric(cells), reference_name(cells));
     Table {
         name: "summary",
@@ -105,13 +104,7 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
             accuracy.as_ref().map_or_else(none, format::percent_summary),
             accuracy.as_ref().map(|sum| sum.mean),
         ),
-        (
-            match cell.repartitioned() {
-                Some(moved) => format!("{data} + {} repartitioned", format::bytes(moved)),
-                None => data,
-            },
-            ranked,
-        ),
+        (format::with_repartition(data, cell.repartitioned()), ranked),
         // Unranked: it orders cells as the column before it does.
         (fewer, None),
         shown(mean("parameter_gradient_bytes"), format::bytes),
