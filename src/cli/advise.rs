@@ -12,7 +12,8 @@ use crate::experiment::statistics::Summary;
 use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
 use crate::net::TrafficKind;
 use crate::report::format::{
-    bytes, capitalised, digits, factor, percent, percent_summary, seconds, with_repartition,
+    bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds,
+    with_repartition,
 };
 use crate::strategies::Registry;
 
@@ -99,7 +100,7 @@ fn text(advice: &Advice) -> String {
             "{setting}{of}{} first, {} for {epochs} epochs on {dataset} with {}\n",
             first.strategy,
             time(&first.projection),
-            counted(*workers, "worker")
+            counted(*workers as u64, "worker")
         );
         text.push_str(&table(&advice.ranking));
         text.push('\n');
@@ -162,7 +163,7 @@ fn table(ranking: &[Advised]) -> String {
                 time(projection),
                 factor(projection.simulated_seconds / first),
                 with_repartition(
-                    bytes(node_data(projection) as f64),
+                    upper(projection, bytes(node_data(projection) as f64)),
                     Some(moved(projection) as f64).filter(|moved| *moved > 0.0),
                 ),
                 bytes(parameters(projection) as f64),
@@ -180,11 +181,6 @@ fn table(ranking: &[Advised]) -> String {
 
 fn time(projection: &Projection) -> String {
     upper(projection, seconds(projection.simulated_seconds))
-}
-
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 fn node_data(projection: &Projection) -> u64 {
@@ -317,7 +313,7 @@ fn notes(ranking: &[Advised]) -> String {
                 "note: probe is test {} on {} after at most {PROBE_EPOCHS} epochs, {PROBE_SEEDS} seeds; what strategies \
                  lose on the whole graph can be more or less",
                 probe.metric.title(),
-                counted(probe.nodes, "node"),
+                counted(probe.nodes as u64, "node"),
             );
         }
     }

@@ -27,7 +27,14 @@ pub(super) fn published() -> String {
         ]
     };
     let rows: Vec<Vec<String>> = published_sets().iter().map(row).collect();
-    columns(&header, &rows)
+    let both = published_sets().iter();
+    let both = both.filter(|set| set.about.contains("both directions"));
+    let both: Vec<&str> = both.map(|set| set.name.as_str()).collect();
+    format!(
+        "{}Edges are as published; in both directions: {}.\n",
+        columns(&header, &rows),
+        both.join(", ")
+    )
 }
 
 /// The same with everything that is known of each.
@@ -91,7 +98,8 @@ mod tests {
     #[test]
     fn every_set_has_a_line_and_an_entry() {
         let text = published();
-        assert_eq!(text.lines().count(), 1 + published_sets().len());
+        // A heading and a note besides.
+        assert_eq!(text.lines().count(), 2 + published_sets().len());
         assert_eq!(document().len(), published_sets().len());
         assert!(text.contains("ogbn-arxiv"));
     }

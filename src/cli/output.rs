@@ -13,7 +13,7 @@ use crate::experiment::read_manifest;
 /// A folder that holds no results.
 #[derive(Debug, Error)]
 #[error(
-    "{folder} is not a result folder, or a damaged one ({reason}); give the folder that `grapevine run` wrote, with its tables"
+    "{folder} is not a result folder, or a damaged one, or its Parquet files were not kept ({reason}); give the folder that `grapevine run` wrote, with its tables"
 )]
 pub(super) struct BadFolder {
     /// What was given.

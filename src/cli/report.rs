@@ -17,7 +17,8 @@ pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
     /// Judge its runs by the claims of this experiment file, instead of those it was run with; of a
-    /// folder that kept runs.csv alone, the claims are all that is written
+    /// folder that kept runs.csv alone, the tables that follow from it are written: claims, summary
+    /// and targets
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
     /// The size of the file in which its runs were made
@@ -54,7 +55,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         .judge_again(folder, &mut manifest)
         .map_err(Error::from)?;
     let written = if kept.is_some() {
-        crate::report::claims_alone(folder, &tables, &manifest)?
+        crate::report::build_tables_of_runs(folder, &tables, &manifest)?
     } else {
         crate::report::build(folder, &tables, &manifest)?
     };

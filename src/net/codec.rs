@@ -177,26 +177,28 @@ impl fmt::Debug for dyn Codec + '_ {
     }
 }
 
-/// Refuses bytes of another length than the codec makes of this shape.
-pub(super) fn check_length(
+/// Refuses bytes of another length than the codec makes of this message.
+pub(crate) fn check_length(
     codec: &dyn Codec,
     bytes: &[u8],
-    rows: usize,
-    width: usize,
+    [rows, width]: [usize; 2],
+    key: CodecKey,
 ) -> Result<(), NetError> {
-    // Not by message: codecs whose messages differ in length look at that by themselves.
-    let expected = codec.encoded_bytes(rows, width);
-    if bytes.len() as u64 == expected.0 {
+    let (found, expected) = (bytes.len(), codec.message_bytes(rows, width, key).0);
+    if found as u64 == expected {
         return Ok(());
     }
-    Err(NetError::Corrupt {
+    let reason =
+        format!("{found} bytes arrived, {expected} were expected for {rows} rows of width {width}");
+    Err(corrupt(codec, reason))
+}
+
+/// The error of bytes that the codec cannot have made.
+pub(super) fn corrupt(codec: &dyn Codec, reason: String) -> NetError {
+    NetError::Corrupt {
         codec: codec.name(),
-        reason: format!(
-            "{} bytes arrived, {} were expected for {rows} rows of width {width}",
-            bytes.len(),
-            expected.0
-        ),
-    })
+        reason,
+    }
 }
 
 /// Floats as little-endian bytes, as all messages carry them.

@@ -39,6 +39,7 @@ mod traffic;
 mod units;
 mod wiring;
 
+pub(crate) use codec::check_length;
 pub use codec::{Codec, RelativeError, Rows, floats, to_bytes};
 pub use codec_key::{CodecKey, CodecLane, Way};
 pub use codecs::{

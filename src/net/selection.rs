@@ -174,7 +174,7 @@ impl<S: Selection> Codec for S {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         if self.kept(width) == width {
             return Ok(floats(bytes).collect());
         }

@@ -11,6 +11,12 @@ const BYTE_UNITS: [(f64, &str); 5] = [
     (1.0, "B"),
 ];
 
+/// So many of something: `1 worker`, `4 workers`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 /// The text with a capital first letter, for headings and sentences.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();

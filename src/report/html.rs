@@ -191,7 +191,13 @@ impl Page<'_> {
         );
         add(
             "Partition",
-            of(|run| format!("{}, {} workers", run.partitioner, run.workers)),
+            of(|run| {
+                format!(
+                    "{}, {}",
+                    run.partitioner,
+                    format::counted(run.workers, "worker")
+                )
+            }),
         );
         add("Cut", self.cuts());
         add("Network", of(|run| run.network.clone()));

@@ -15,6 +15,7 @@ mod study;
 mod style;
 mod tables;
 
+use std::borrow::Borrow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::atomic;
 use crate::experiment::{Tables, judged_by};
 use figures::{KINDS, Kind};
 use plot::Figure;
+use tables::Table;
 
 pub(crate) use profile::write_degrees;
 pub(crate) use projection::{Projected, build as build_projection, where_trained};
@@ -128,12 +130,7 @@ pub(crate) fn build(
     let budgets = budgets.as_ref().map_or(&[][..], |both| &both[..]);
     let targets = tables::targets(&cells, target(&manifest["config"]));
     let all = [&summary, &traffic, &claims].into_iter();
-    for table in all.chain(&targets).chain(budgets) {
-        for (extension, text) in tables::files(table) {
-            let name = format!("tables/{}.{extension}", table.name);
-            written.push(write_file(folder, &name, text.as_bytes())?);
-        }
-    }
+    written.extend(write_tables(folder, all.chain(&targets).chain(budgets))?);
 
     let page = html::Page {
         cells: &cells,
@@ -162,25 +159,41 @@ pub(crate) fn build(
     })
 }
 
-/// Writes the tables of claims alone, into a folder that kept nothing to draw.
+/// Writes the tables that follow from the rows of runs alone: claims, summary, targets. For a
+/// folder that kept no epochs and no traffic.
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn claims_alone(
+pub(crate) fn build_tables_of_runs(
     folder: &Path,
     tables: &Tables,
     manifest: &Value,
 ) -> Result<Written, ReportError> {
+    let cells = series::cells(&tables.runs, &[]);
     let judging = judged_by(manifest).ok().map(|(_, statistics)| statistics);
     let claims = tables::claims(&tables.claims, judging.as_ref());
-    let files = tables::files(&claims).into_iter().map(|(extension, text)| {
-        let name = format!("tables/{}.{extension}", claims.name);
-        write_file(folder, &name, text.as_bytes())
-    });
+    let targets = tables::targets(&cells, target(&manifest["config"]));
+    let all = [claims, tables::summary(&cells)].into_iter().chain(targets);
     Ok(Written {
-        files: files.collect::<Result<_, _>>()?,
+        files: write_tables(folder, all)?,
         notes: Vec::new(),
     })
+}
+
+/// Writes each table as Markdown and LaTeX.
+fn write_tables(
+    folder: &Path,
+    all: impl IntoIterator<Item: Borrow<Table>>,
+) -> Result<Vec<PathBuf>, ReportError> {
+    let mut written = Vec::new();
+    for table in all {
+        let table = table.borrow();
+        for (extension, text) in tables::files(table) {
+            let name = format!("tables/{}.{extension}", table.name);
+            written.push(write_file(folder, &name, text.as_bytes())?);
+        }
+    }
+    Ok(written)
 }
 
 /// All files that a report may consist of, whether they are there or not.

@@ -1,6 +1,6 @@
 //! Rows gathered by cell and averaged over seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::looks::{self, Look};
 use crate::experiment::rows::{EpochRow, Measured, Row, RunRow, Sweep, TimelineRow, metric_title};
@@ -191,6 +191,31 @@ pub(super) fn seed_count(cells: &[Entrant]) -> Option<String> {
         _ if least < most => Some(format!("{least} to {most}")),
         _ => Some(most.to_string()),
     }
+}
+
+/// The seeds that all of these have.
+pub(super) fn shared_seeds<'a>(cells: impl IntoIterator<Item = &'a Entrant<'a>>) -> BTreeSet<u64> {
+    let seeds = |cell: &Entrant| -> BTreeSet<u64> {
+        let runs = cell.runs.iter();
+        runs.map(|(run, _)| run.seed).collect()
+    };
+    let all = cells.into_iter().map(seeds);
+    all.reduce(|shared, its| &shared & &its).unwrap_or_default()
+}
+
+/// The same cells, each with the runs of the seeds that all cells of its setting have: of these
+/// alone can be said who is ahead. With all its runs where a setting's cells share no seed.
+pub(super) fn comparable<'a>(cells: &[Entrant<'a>]) -> Vec<Entrant<'a>> {
+    let of_seeds = |cell: &Entrant<'a>| {
+        let beside = cells.iter().filter(|other| other.setting == cell.setting);
+        let shared = shared_seeds(beside);
+        let mut comparable = cell.clone();
+        if !shared.is_empty() {
+            (comparable.runs).retain(|(run, _)| shared.contains(&run.seed));
+        }
+        comparable
+    };
+    cells.iter().map(of_seeds).collect()
 }
 
 /// By what the cells are scored, in words: `accuracy`, or `accuracy or ROC-AUC` where they differ.

@@ -133,7 +133,7 @@ impl Needs {
     pub fn check_batches(&self, kind: &str, asked: bool) -> Result<(), OptionError> {
         let message = match self.batches {
             BatchUse::Never if asked => format!(
-                "{kind} with these options trains on all nodes at once, or in batches of its own: leave out `training.batch`"
+                "{kind} with these options, or the defaults of those that are left out, trains on all nodes at once, or in batches of its own: leave out `training.batch`"
             ),
             BatchUse::Needed if !asked => "trains in mini-batches: say how large in `training.batch`, such as { size = 1000, fanouts = [25, 10] }, \
                            for this entry alone with `with = { \"training.batch\" = … }`"

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::common::{Case, KINDS, assert_close, losses, planned};
+use crate::common::{CORA, Case, KINDS, assert_close, losses, planned};
 use grapevine::graph::BatchSpec;
-use grapevine::model::{ModelKind, OptimizerConfig};
+use grapevine::model::{ModelKind, NormKind, OptimizerConfig};
 use grapevine::net::{Traffic, TrafficKind};
 use grapevine::sim::Setting;
 
@@ -140,6 +140,75 @@ fn the_bytes_are_those_of_varcos_code_on_cora() {
     assert_eq!(of_theirs("varco", ""), 584_439_200);
     assert_eq!(of_theirs("fixed", "ratio = 4"), 192_096_000);
     assert_eq!(of_theirs("fixed", "ratio = 128"), 20_976_000);
+}
+
+/// Bytes of each kind that a strategy plans for an epoch.
+fn payload(
+    case: &Case,
+    (kind, options): (&str, &str),
+    epoch: usize,
+) -> impl Fn(TrafficKind) -> u64 {
+    let strategy = Case::strategy(kind, options);
+    let plans = planned(strategy.as_ref(), &case.setting(strategy.as_ref()));
+    let traffic = plans.epoch(epoch).expect("it is planned").clone();
+    move |kind| traffic.payload_of(kind).0
+}
+
+#[test]
+fn the_bytes_are_those_of_retexos_code_on_cora() {
+    // retexo-distributed at 05a04d7, a GCN of two layers, 200 rounds each, four processes: 4,600
+    // boundary rows. Their counter is of both ends.
+    let case = Case {
+        data: CORA,
+        layers: 2,
+        hidden: 256,
+        norm: NormKind::Layer,
+        self_loops: Some(false),
+        epochs: 200,
+        ..Case::default()
+    };
+    let strategy = Case::strategy("retexo", "");
+    let plans = planned(strategy.as_ref(), &case.setting(strategy.as_ref()));
+    let of = |kind| -> u64 {
+        let bytes = plans.iter().map(|(_, traffic)| traffic.payload_of(kind).0);
+        bytes.sum()
+    };
+    let rows = of(TrafficKind::Feature) + of(TrafficKind::Activation);
+    let ours = boundary(&setting(&case, "retexo", ""));
+    assert_eq!(rows % ours, 0, "as many bytes of each row");
+    let theirs = of(TrafficKind::ParameterGradient) + rows / ours * 4600;
+    assert_eq!(2 * theirs, 3_625_809_600);
+}
+
+#[test]
+fn the_bytes_are_those_of_bns_gcns_code_on_cora() {
+    // BNS-GCN at b4a48bd, GraphSAGE of three layers with 16 columns, four random parts: 4,616
+    // boundary rows, of which at p = 0.1 an epoch drew 457.
+    let case = Case {
+        data: CORA,
+        kind: ModelKind::Sage,
+        hidden: 16,
+        epochs: 2,
+        ..Case::default()
+    };
+    let setting = setting(&case, "bns", "");
+    let ours = boundary(&setting);
+    let whole = ("bns", "share = 1.0");
+    let features = payload(&case, whole, 0)(TrafficKind::Feature);
+    assert_eq!(features / ours * 4616, 26_458_912);
+    // Of the two layers that read hidden rows, each: rows and ids.
+    let each = payload(&case, whole, 1);
+    assert_eq!(each(TrafficKind::Activation) / 2 / ours * 4616, 295_424);
+    assert_eq!(
+        each(TrafficKind::ActivationGradient) / 2 / ours * 4616,
+        295_424
+    );
+    assert_eq!(each(TrafficKind::Sample) / ours * 4616, 36_928);
+    let tenth = payload(&case, ("bns", "share = 0.1"), 1);
+    let sends = setting.counts.parts.iter().flat_map(|part| &part.sends);
+    let drawn: u64 = sends.map(|&(_, rows)| rows as u64 / 10).sum();
+    assert_eq!(tenth(TrafficKind::Activation) / 2 * 457, 29_248 * drawn);
+    assert_eq!(tenth(TrafficKind::Sample) * 457, 3_656 * drawn);
 }
 
 #[test]

@@ -50,7 +50,10 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     assert!(table.contains(asked), "{table}");
     grapevine(here, &["verify", "out"]).expect(0);
 
-    // Where nothing but the CSV files was kept.
+    // Where nothing but the CSV files was kept: what follows from runs.csv is made anew, and equal.
+    let summary = here.join("out/tables/summary.md");
+    let before = fs::read_to_string(&summary).expect("a table");
+    fs::remove_file(&summary).expect("it was there");
     for entry in fs::read_dir(here.join("out")).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|name| name == "parquet") {
@@ -59,6 +62,8 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     }
     let table = asked_again(here, FILE);
     assert!(table.contains("in each of 2 settings"), "{table}");
+    let again = fs::read_to_string(&summary).expect("a table");
+    assert_eq!(again, before);
 
     let stranger = FILE.replace(r#"name = "asked""#, r#"name = "stranger""#);
     fs::write(here.join("other.toml"), stranger).expect("a file");

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
 pub use looks::Looks;
+pub(crate) use power::MOST_SEEDS;
 pub use power::{POWER, detectable, seeds_needed};
 pub use sample::Sample;
 pub use summary::Summary;

@@ -7,7 +7,7 @@ use super::sample::t;
 pub const POWER: f64 = 0.8;
 
 /// More seeds than this are said to be too many.
-const MOST_SEEDS: usize = 10_000;
+pub(crate) const MOST_SEEDS: usize = 10_000;
 
 /// The distance from a bound that so many seeds tell with a chance of [`POWER`]: values have this
 /// standard deviation, and the one-sided p-value has to be at most `tail`. From Student's

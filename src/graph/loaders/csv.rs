@@ -148,7 +148,7 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
                 .map(|&at| truth(&record[at]).map_or_else(|| finite(&record[at], "a number"), Ok));
             let label = |&at: &usize| Some(record[at].clone()).filter(|label| is_known(label));
             listed.push(Node {
-                id: number(&record[places.id], "a node id")?,
+                id: number(&record[places.id], "a node id, a whole number")?,
                 labels: places.labels.iter().map(label).collect(),
                 values: values.collect::<Result<_, _>>()?,
             });
@@ -196,7 +196,7 @@ fn read_edges(
             };
             let node = |at: usize| {
                 let field = record.get(at).map_or("", String::as_str);
-                let id = number(field, "a node id")?;
+                let id = number(field, "a node id, a whole number")?;
                 ids.node(id)
                     .ok_or_else(|| format!("node {id} has no line in `{targets}`"))
             };
@@ -244,7 +244,7 @@ fn listed_features(
         open(path)?,
         |record| header(spec, &record[..1]),
         |record| {
-            let id = number(&record[0], "a node id")?;
+            let id = number(&record[0], "a node id, a whole number")?;
             let node = ids
                 .node(id)
                 .ok_or_else(|| format!("node {id} is not in the target file"))?;

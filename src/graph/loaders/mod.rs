@@ -156,7 +156,9 @@ fn only_file(path: &Path, ending: &str) -> Result<PathBuf, GraphError> {
         Ok([file]) => Ok(file),
         Err(none) if none.is_empty() => Err(GraphError::file(
             path,
-            format!("has no file `*{ending}`; check `path` and `format` of the data set"),
+            format!(
+                "has no file `*{ending}`; check `path` and `format` of the data set (`nodes` and `edges` name tables of other names)"
+            ),
         )),
         Err(several) => Err(GraphError::file(
             path,

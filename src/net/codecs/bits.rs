@@ -1,5 +1,8 @@
 //! Small numbers packed without gaps, low bits first.
 
+use crate::net::codec::corrupt;
+use crate::net::{Codec, NetError};
+
 /// Bytes that `count` numbers of `bits` bits take.
 pub(super) const fn packed_bytes(count: usize, bits: u32) -> usize {
     (count * bits as usize).div_ceil(8)
@@ -151,6 +154,14 @@ impl<'a> BitReader<'a> {
     pub(super) fn is_spent(&self) -> bool {
         // Zeros fill up the last byte; anything else was not written by the codec that reads.
         self.pending == 0 && self.bytes.as_slice().iter().all(|&byte| byte == 0)
+    }
+
+    /// Refuses the message of a codec that has more entries than were read.
+    pub(super) fn expect_end(&self, codec: &dyn Codec) -> Result<(), NetError> {
+        if self.is_spent() {
+            return Ok(());
+        }
+        Err(corrupt(codec, "bits follow the last entry".to_owned()))
     }
 }
 

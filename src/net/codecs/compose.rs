@@ -60,7 +60,7 @@ impl Codec for Compose {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         let kept = self.first.kept(width);
         let (index, values) = bytes.split_at(self.index_bytes(rows, width));
         // With the inner key where everything is kept, too: one rule for both ends.

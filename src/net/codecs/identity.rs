@@ -25,9 +25,9 @@ impl Codec for Identity {
         bytes: &[u8],
         rows: usize,
         width: usize,
-        _key: CodecKey,
+        key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         Ok(floats(bytes).collect())
     }
 

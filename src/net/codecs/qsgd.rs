@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
 use super::scale::{Chances, chance, cut};
-use crate::net::codec::check_length;
+use crate::net::codec::{check_length, corrupt};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats, to_bytes};
 use crate::simd::vectorised;
 
@@ -97,13 +97,9 @@ impl Codec for Qsgd {
         bytes: &[u8],
         rows: usize,
         width: usize,
-        _key: CodecKey,
+        key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
-        let corrupt = |reason: String| NetError::Corrupt {
-            codec: self.name(),
-            reason,
-        };
+        check_length(self, bytes, [rows, width], key)?;
         let (lengths, entries) = bytes.split_at(4 * self.buckets(rows, width));
         let mut lengths = floats(lengths);
         let mut entries = BitReader::new(entries);
@@ -114,12 +110,15 @@ impl Codec for Qsgd {
                 // There is one for each bucket: the number of bytes was checked.
                 let length = lengths.next().unwrap_or(f32::NAN);
                 if length.is_infinite() || length < 0.0 {
-                    return Err(corrupt(format!("a bucket has the length {length}")));
+                    return Err(corrupt(self, format!("a bucket has the length {length}")));
                 }
                 let of_bucket = &mut of_bucket[..self.bucket.min(width - start)];
                 entries.take_all(of_bucket, 1 + self.level_bits());
                 if let Some(entry) = of_bucket.iter().find(|&entry| entry >> 1 > self.levels) {
-                    return Err(corrupt(format!("an entry has the level {}", entry >> 1)));
+                    return Err(corrupt(
+                        self,
+                        format!("an entry has the level {}", entry >> 1),
+                    ));
                 }
                 values.extend(of_bucket.iter().map(|&entry| {
                     let share = f64::from(entry >> 1) / f64::from(self.levels);
@@ -128,9 +127,7 @@ impl Codec for Qsgd {
                 }));
             }
         }
-        if !entries.is_spent() {
-            return Err(corrupt("bits follow the last entry".to_owned()));
-        }
+        entries.expect_end(self)?;
         Ok(values)
     }
 

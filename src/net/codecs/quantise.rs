@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
 use super::scale::{Chances, Scale, extremes};
-use crate::net::codec::{check_length, to_bytes};
+use crate::net::codec::{check_length, corrupt, to_bytes};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats};
 
 /// Bits an entry is quantised to.
@@ -161,16 +161,12 @@ impl Codec for Quantise {
         bytes: &[u8],
         rows: usize,
         width: usize,
-        _key: CodecKey,
+        key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         if width == 0 {
             return Ok(Vec::new());
         }
-        let corrupt = |reason: String| NetError::Corrupt {
-            codec: self.name(),
-            reason,
-        };
         let (grids, levels) = bytes.split_at(8 * rows);
         let mut levels = BitReader::new(levels);
         let mut ends = floats(grids);
@@ -183,15 +179,13 @@ impl Codec for Quantise {
             // Not a number passes: that is how a row that was not finite arrives.
             if low.is_infinite() || high.is_infinite() || high < low {
                 let reason = format!("the levels of row {number} go from {low} to {high}");
-                return Err(corrupt(reason));
+                return Err(corrupt(self, reason));
             }
             levels.take_all(&mut row_levels, self.bits.count());
             let scale = Grid { low, high }.scale(self.bits.top());
             scale.values(&row_levels, 0.0, &mut values);
         }
-        if !levels.is_spent() {
-            return Err(corrupt("bits follow the last entry".to_owned()));
-        }
+        levels.expect_end(self)?;
         Ok(values)
     }
 

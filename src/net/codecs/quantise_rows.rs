@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bits::{BitReader, BitWriter};
 use super::scale::{Chances, Scale, extremes};
+use crate::net::codec::{check_length, corrupt};
 use crate::net::{Bits, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows};
 
 /// How many bits the rows of a message are sent with.
@@ -205,21 +206,11 @@ impl Codec for QuantiseRows {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        let corrupt = |reason: String| NetError::Corrupt {
-            codec: self.name(),
-            reason,
-        };
-        let bits = self.of_rows(rows, key);
-        let expected = self.message_bytes(rows, width, key);
-        if bytes.len() as u64 != expected.0 {
-            let (found, expected) = (bytes.len(), expected.0);
-            return Err(corrupt(format!(
-                "{found} bytes arrived, {expected} were expected for {rows} rows of width {width}"
-            )));
-        }
+        check_length(self, bytes, [rows, width], key)?;
         if width == 0 {
             return Ok(Vec::new());
         }
+        let bits = self.of_rows(rows, key);
         let (heads, packed) = bytes.split_at(4 * rows);
         let mut packed = BitReader::new(packed);
         let mut numbers = vec![0; width];
@@ -231,14 +222,15 @@ impl Codec for QuantiseRows {
             };
             let Levels { zero, step } = levels;
             if zero.is_infinite() || step.is_infinite() || step < bf16::ZERO {
-                return Err(corrupt(format!("levels from {zero} in steps of {step}")));
+                return Err(corrupt(
+                    self,
+                    format!("levels from {zero} in steps of {step}"),
+                ));
             }
             packed.take_all(&mut numbers, bits.count());
             levels.scale(bits).values(&numbers, 0.0, &mut values);
         }
-        if !packed.is_spent() {
-            return Err(corrupt("bits follow the last entry".to_owned()));
-        }
+        packed.expect_end(self)?;
         Ok(values)
     }
 

@@ -143,9 +143,9 @@ impl<F: TwoBytes> Codec for Short<F> {
         bytes: &[u8],
         rows: usize,
         width: usize,
-        _key: CodecKey,
+        key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         let mut values = vec![0.0; rows * width];
         F::lengthen(bytes.as_chunks().0, &mut values);
         Ok(values)

@@ -1,7 +1,7 @@
 //! Signs alone, and how large entries are on average.
 
 use super::bits::{BitReader, BitWriter, packed_bytes};
-use crate::net::codec::check_length;
+use crate::net::codec::{check_length, corrupt};
 use crate::net::{Bytes, Codec, CodecKey, NetError, RelativeError, Rows, floats, to_bytes};
 
 /// Sends the sign of each entry, and for each row the mean magnitude ‖x‖₁/n, by which a sign is
@@ -51,31 +51,28 @@ impl Codec for Signs {
         bytes: &[u8],
         rows: usize,
         width: usize,
-        _key: CodecKey,
+        key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, rows, width)?;
+        check_length(self, bytes, [rows, width], key)?;
         if width == 0 {
             return Ok(Vec::new());
         }
-        let corrupt = |reason: String| NetError::Corrupt {
-            codec: self.name(),
-            reason,
-        };
         let (scales, signs) = bytes.split_at(4 * rows);
         let mut signs = BitReader::new(signs);
         let mut row_signs = vec![0; width];
         let mut values = Vec::with_capacity(rows * width);
         for scale in floats(scales) {
             if scale.is_infinite() || scale < 0.0 {
-                return Err(corrupt(format!("a row has the mean magnitude {scale}")));
+                return Err(corrupt(
+                    self,
+                    format!("a row has the mean magnitude {scale}"),
+                ));
             }
             signs.take_all(&mut row_signs, 1);
             let sign = |&bit: &u32| if bit == 1 { -scale } else { scale };
             values.extend(row_signs.iter().map(sign));
         }
-        if !signs.is_spent() {
-            return Err(corrupt("bits follow the last entry".to_owned()));
-        }
+        signs.expect_end(self)?;
         Ok(values)
     }
 

@@ -56,7 +56,7 @@ fn figure(
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
     let cut = if lowest < low {
-        " The steep first epochs lie below the vertical axis."
+        " Parts of curves lie below the vertical axis."
     } else {
         ""
     };

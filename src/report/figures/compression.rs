@@ -25,26 +25,38 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
             values.into_iter().filter(|&value| value > 0.0),
         )
     };
-    let numbers: [(&str, Number, Around); 3] = [
-        ("compression ratio", |row| row.compression_ratio, ratio),
+    let numbers: [(&str, &str, Number, Around); 3] = [
+        (
+            "compression ratio",
+            " (asked of the codec)",
+            |row| row.compression_ratio,
+            ratio,
+        ),
         (
             "relative error of the rows sent",
+            " (squared, decoded against exact)",
             |row| row.compression_error.filter(|&error| error > 0.0),
             error,
         ),
-        ("coverage of neighbourhoods", |row| row.coverage, coverage),
+        (
+            "coverage of neighbourhoods",
+            "",
+            |row| row.coverage,
+            coverage,
+        ),
     ];
     let has = |cell: &Entrant, number: Number| !cell.curve(number).is_empty();
-    let either = |cell: &&Entrant| numbers.iter().any(|(_, number, _)| has(cell, *number));
+    let either = |cell: &&Entrant| numbers.iter().any(|(_, _, number, _)| has(cell, *number));
     let shown = Multiples::of(cells.iter().filter(either), 2);
-    let (mut groups, mut labels) = (Vec::new(), Vec::new());
-    for (name, number, axis) in numbers {
+    let (mut groups, mut labels, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, meaning, number, axis) in numbers {
         let mine = cells.iter().filter(|cell| has(cell, number));
         let mine: Vec<String> = (settings::strategies(mine).into_iter())
             .map(str::to_owned)
             .collect();
         if let Some(panels) = group(&shown, number, axis) {
             labels.push(format!("{name} of {}", list(&mine)));
+            drawn.push(format!("{name}{meaning}"));
             groups.push(panels);
         }
     }
@@ -55,8 +67,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         kind: "compression",
         title: "Compression and coverage".into(),
         caption: format!(
-            "Compression ratio (asked of the codec), relative error of the rows sent (squared, decoded against exact) and coverage \
-             of neighbourhoods against epoch, for the strategies that have them; {}.{}",
+            "Against epoch, for the strategies that have it: {}; {}.{}",
+            list(&drawn),
             seeds_with(cells, "with bands of"),
             shown.caption()
         ),

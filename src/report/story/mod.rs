@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::figures::list;
 use super::format;
-use super::series::{Entrant, metric};
+use super::series::{Entrant, comparable, metric};
 use super::settings::{settings, strategies};
 use crate::experiment::rows::metric_title;
 use crate::experiment::statistics::Summary;
@@ -53,8 +53,9 @@ fn ranked<'a, 'b>(
     ranked
 }
 
-/// Tells the story of the finished cells.
+/// Tells the story of the finished cells, over the seeds that those that are compared share.
 pub(super) fn tell(cells: &[Entrant]) -> Story {
+    let cells = &comparable(cells)[..];
     let settings = settings(cells);
     if settings.len() > 1 {
         return sweep::tell(cells, &settings);

@@ -7,7 +7,7 @@ use super::{Entry, Table, columns};
 use crate::experiment::rows::{Sweep, TrafficRow};
 use crate::experiment::statistics::{IntervalMethod, Sample, Summary};
 use crate::report::format;
-use crate::report::series::{Entrant, metric};
+use crate::report::series::{Entrant, metric, shared_seeds};
 use crate::report::settings;
 
 /// Budgets as shares of what the yardstick sends in its whole run.
@@ -83,10 +83,10 @@ fn contests<'a>(cells: &'a [Entrant], spent: &Spent) -> Vec<Contest<'a>> {
             let most = members.iter().max_by(|a, b| data(a).total_cmp(&data(b)))?;
             // Of a seed that some do not have the others would be compared with nobody. Partitions
             // differ between seeds, and what crosses them with them.
-            let seeds = |cell: &&&Entrant, seed| cell.runs.iter().any(|(run, _)| run.seed == seed);
+            let shared = shared_seeds(members.iter().copied());
             let runs = full.unwrap_or(most).runs.iter();
             let whole: BTreeMap<u64, f64> = runs
-                .filter(|(run, _)| members.iter().all(|cell| seeds(&cell, run.seed)))
+                .filter(|(run, _)| shared.contains(&run.seed))
                 .map(|(run, measured)| (run.seed, measured.node_data_bytes() as f64))
                 .collect();
             let mean = Summary::of(whole.values().copied())?.mean;

@@ -2,7 +2,7 @@
 
 use super::{Entry, Table, columns};
 use crate::experiment::rows::ClaimRow;
-use crate::experiment::statistics::Statistics;
+use crate::experiment::statistics::{MOST_SEEDS, Statistics};
 use crate::report::format;
 
 /// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is
@@ -48,6 +48,11 @@ fn seeds(claim: &ClaimRow) -> String {
     match claim.seeds_needed {
         Some(needed) if claim.verdict == ClaimRow::INCONCLUSIVE => {
             format!("{} of {}", claim.seeds, format::grouped(needed as f64))
+        }
+        // The mean lies too near to its bound.
+        None if claim.verdict == ClaimRow::INCONCLUSIVE && claim.detectable.is_some() => {
+            let most = format::grouped(MOST_SEEDS as f64);
+            format!("{} of over {most}", claim.seeds)
         }
         _ => claim.seeds.to_string(),
     }
@@ -129,6 +134,8 @@ mod tests {
         assert_eq!(seeds(&claim), "5");
         (claim.verdict, claim.seeds_needed) = (ClaimRow::INCONCLUSIVE.into(), None);
         assert_eq!(seeds(&claim), "5");
+        claim.detectable = Some(0.02);
+        assert_eq!(seeds(&claim), "5 of over 10\u{2009}000");
     }
 
     #[test]

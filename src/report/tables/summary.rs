@@ -1,27 +1,36 @@
 //! The table that answers most questions: accuracy, bytes and time of every strategy.
 
+use std::collections::BTreeSet;
+
 use super::{Entry, Table, columns};
 use crate::report::format;
-use crate::report::series::{Entrant, metric, seed_count};
+use crate::report::series::{Entrant, comparable, metric, seed_count};
 use crate::report::settings::{reference_name, settings};
 
 /// What a column says of a cell, and the number by which entries of it are ranked.
 type Ranked = (String, Option<f64>);
 
-/// One row per cell; of each setting of a sweep, the best of each column in bold. A single worker
-/// has nobody to send to, and is best at nothing but accuracy.
+/// One row per cell; of each setting of a sweep, the best of each column in bold, over the seeds
+/// that all of the setting have. A single worker has nobody to send to, and is best at nothing but
+/// accuracy.
 pub(crate) fn summary(cells: &[Entrant]) -> Table {
+    let counts: BTreeSet<usize> = cells.iter().map(|cell| cell.runs.len()).collect();
+    let unequal = counts.len() > 1;
     let mut rows: Vec<Vec<Entry>> = vec![Vec::new(); cells.len()];
     for (row, cell) in rows.iter_mut().zip(cells) {
         row.push(Entry::new(&cell.label));
         row.extend(columns_of(cells, cell).map(|(text, _)| Entry::new(text)));
+        if unequal {
+            row[1].text += &format!(" ({})", cell.runs.len());
+        }
     }
+    let comparable = comparable(cells);
     for (setting, _) in settings(cells) {
         let members: Vec<usize> = (0..cells.len())
             .filter(|&place| cells[place].setting == setting)
             .collect();
         let ranked: Vec<[Ranked; 7]> = (members.iter())
-            .map(|&place| columns_of(cells, &cells[place]))
+            .map(|&place| columns_of(cells, &comparable[place]))
             .collect();
         for column in 0..7 {
             // Accuracy is best where it is highest, everything else where it is lowest.
@@ -46,6 +55,11 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
     let seeds = seed_count(cells).map_or("one seed".into(), |seeds| {
         format!("mean ± standard deviation over {seeds} seeds")
     });
+    let unequal = if unequal {
+        " In brackets is how many seeds a row has; the best of a column is so over the seeds that all have."
+    } else {
+        ""
+    };
     let (metric, reference) = (metric(cells), reference_name(cells));
     Table {
         name: "summary",
@@ -53,7 +67,7 @@ pub(crate) fn summary(cells: &[Entrant]) -> Table {
             "One row per strategy ({seeds}). Test {metric} is that at the epoch of best validation {metric}. Node \
              data, parameter gradients and total are payload; what repartitioning moved is no node data, and stands \
              beside it. The fourth column is how many times less node data than \
-             {reference} a strategy sends. Exposed communication is a share of simulated time."
+             {reference} a strategy sends. Exposed communication is a share of simulated time.{unequal}"
         ),
         columns: columns(&[
             "strategy",
@@ -150,6 +164,35 @@ mod tests {
         assert_eq!(best[0], [no, yes, no, no, no, no, no, no], "one worker");
         assert_eq!(best[1], [no; 8], "full");
         assert_eq!(best[2], [no, no, yes, no, yes, yes, yes, yes], "fixed");
+    }
+
+    #[test]
+    fn who_has_other_seeds_is_best_by_those_that_all_have() {
+        let run = |strategy: &str, seed, accuracy| RunRow {
+            cell: strategy.into(),
+            strategy: strategy.into(),
+            seed,
+            workers: 4,
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                ..Measured::default()
+            })
+        };
+        // By the mean of all its seeds the second is behind; of the shared one it is ahead.
+        let runs = [
+            run("few", 0, 0.90),
+            run("many", 0, 0.91),
+            run("many", 1, 0.80),
+        ];
+        let table = summary(&series::cells(&runs, &[]));
+        let accuracy: Vec<(&str, bool)> = (table.rows.iter())
+            .map(|row| (row[1].text.as_str(), row[1].best))
+            .collect();
+        assert_eq!(
+            accuracy,
+            [("90.0 % (1)", false), ("85.5 ± 7.8 % (2)", true)]
+        );
+        assert!(table.caption.contains("1 to 2 seeds"), "{}", table.caption);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "group",
                 default: "100",
-                meaning: "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 1000 and 2000 in others).",
+                meaning: "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 500 to 2000 in others).",
             },
             CACHE_FEATURES,
             EXCHANGE_INPUT,

@@ -26,12 +26,15 @@
 //! dealt by `cut`; `[partition]` gives the number of workers, and how nodes are owned in other
 //! strategies.
 //!
-//! Evidence, in the authors' code (`dgl.distgnn` in a branch of DGL): bins, delays, that others'
+//! Evidence, in the authors' code (`dgl.distgnn` in branches of DGL): bins, delays, that others'
 //! sums are used in the epochs of a node's bin alone, degrees among what came, Libra, owners at
 //! random. There a row has its degree and number beside it, which are not counted here: they do not
-//! change, and both ends know them. Derived: a loss at owners alone, where theirs counts it at
-//! every clone, and the exchange of gradients, which is in one of their versions and not in the
-//! last; with them cd-0 is exact for the gradient, too.
+//! change, and both ends know them. One version (`dmlc/dgl` at bc263ea31c) multiplies by W before
+//! it gathers where that is narrower, so that sums cross with fewer columns, of Cora's 1,433
+//! features 16; another (9ad9f01f43) does not. Here they cross as the layer's input. Derived: a
+//! loss at owners alone, where theirs counts it at every clone, and the exchange of gradients,
+//! which some of their versions have and others leave out; with them cd-0 is exact for the
+//! gradient, too.
 
 mod plan;
 mod routes;
@@ -111,10 +114,19 @@ impl Strategy for DistGnn {
         }
         let (graph, workers) = (&setting.dataset.graph, setting.workers());
         let cut = VertexCut::new(graph, workers, self.cut, setting.seed);
-        if cut.parts.iter().any(|part| part.nodes.is_empty()) {
+        let without = cut.parts.iter().filter(|part| part.nodes.is_empty());
+        let without = without.count();
+        if without > 0 && graph.edges() < workers {
             return refuse(
                 "deals out the edges, and there are too few for all workers: lower partition.workers",
             );
+        }
+        if without > 0 {
+            let message = format!(
+                "leaves {without} of {workers} workers without an edge: libra puts an edge where one of its ends is \
+                 already, and in the order of this graph's edges nearly each has such an end; take \"hdrf\" or \"random\""
+            );
+            return Err(OptionError::key("cut", message));
         }
         Ok(Box::new(Fitted {
             routes: Arc::new(routes::all(&cut, self.delay)),

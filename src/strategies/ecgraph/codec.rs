@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::net::{
     Bits, Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Tally, Way,
-    f32_bytes, floats, to_bytes,
+    check_length, f32_bytes, floats, to_bytes,
 };
 use crate::sim::{Restoring, Saving, SimError};
 
@@ -264,12 +264,7 @@ impl Codec for Compensated {
         width: usize,
         key: CodecKey,
     ) -> Result<Vec<f32>, NetError> {
-        let expected = self.message_bytes(rows, width, key).0;
-        if bytes.len() as u64 != expected {
-            let reason = format!("{} bytes arrived, {expected} were expected", bytes.len());
-            let codec = self.name();
-            return Err(NetError::Corrupt { codec, reason });
-        }
+        check_length(self, bytes, [rows, width], key)?;
         Ok(match key.lane {
             Some(lane) if lane.way == Way::Forward => {
                 self.decode_forward(bytes, [rows, width], key, lane)

@@ -32,6 +32,12 @@
 //! two bits 658 − 144 p there and 438 here. Whole rows travel there in epochs 0, T − 1, 2T − 1, …
 //! The ends of its buckets are those of all rows, here of each, as bfloat16s. Rounding at random
 //! would leave out more than it sends of one bit, and so never end.
+//!
+//! Exact zeros have a number of their own, and no bucket has both signs, as there. Bits of
+//! gradients are an option apart there, 4 by default. Back, a reader there pulls the gradient of
+//! its neighbours' outputs, of the columns of the layer above, and multiplies itself; here the sum
+//! for a row travels, of the layer's own columns. Errors are kept there by node, for all readers,
+//! and a change is over T − 1 epochs.
 
 mod codec;
 mod tuner;

@@ -24,8 +24,11 @@
 //!
 //! Evidence, in the authors' code (`yh-yao/FedGCN`): three local steps, the mean of models, plain
 //! there and weighted here as in the paper of `FedAvg`; SGD. That every client takes part is
-//! theirs, that some are absent `McMahan` et al.'s. Theirs encrypts what is exchanged; here nothing
-//! is. Dropout of the input is of the sums, not of the features in them.
+//! theirs, that some are absent `McMahan` et al.'s. The paper encrypts the sums; neither that code
+//! nor this does. There a client gets the features around its nodes themselves and adds them up,
+//! with one hop its second layer gathers their rows too, and each client is scored on its own part
+//! of the graph; here the server's model is, on the whole. Dropout of the input is of the sums, not
+//! of the features in them.
 
 mod client;
 mod sums;
@@ -169,7 +172,7 @@ impl Strategy for FedGcn {
             let what = "is of sums with which a gcn with self-loops begins: take model.kind = \"gcn\", or hops = 0";
             return Err(OptionError::key("hops", what));
         }
-        Ok(Box::new(Rounds {
+        Ok(Box::new(FedGcnTraining {
             steps: self.rounds(setting.training.epochs),
             options: *self,
             setting: Arc::clone(setting),
@@ -179,21 +182,21 @@ impl Strategy for FedGcn {
 
 /// The strategy in its setting.
 #[derive(Clone)]
-struct Rounds {
+struct FedGcnTraining {
     options: FedGcn,
     /// Local steps of each round.
     steps: Vec<usize>,
     setting: Arc<Setting>,
 }
 
-impl Rounds {
+impl FedGcnTraining {
     fn takes_part(&self, round: usize) -> Vec<bool> {
         let Setting { seed, .. } = *self.setting;
         self.options.takes_part(self.setting.workers(), seed, round)
     }
 }
 
-impl Training for Rounds {
+impl Training for FedGcnTraining {
     fn setting(&self) -> &Arc<Setting> {
         &self.setting
     }
@@ -203,9 +206,9 @@ impl Training for Rounds {
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let rounds = self.clone();
+        let training = self.clone();
         plan_each(self.setting.workers(), move |round, rank, track| {
-            write(&rounds, round, rank, track);
+            write(&training, round, rank, track);
         })
     }
 
@@ -249,16 +252,16 @@ impl Training for Rounds {
 }
 
 /// What worker `rank` does in a round.
-fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
-    let Rounds {
+fn write(training: &FedGcnTraining, round: usize, rank: usize, track: &mut Track) {
+    let FedGcnTraining {
         options,
         steps,
         setting,
-    } = rounds;
+    } = training;
     if round == 0 && options.hops > 0 {
         sums::plan(track, setting, rank, options.hops);
     }
-    let (parameters, takes_part) = (setting.model.parameters(), rounds.takes_part(round));
+    let (parameters, takes_part) = (setting.model.parameters(), training.takes_part(round));
     plan_handing_out(track, rank, &takes_part, parameters);
     if takes_part[rank] {
         let (blocks, features) = client::shapes(setting, rank, options.hops);

@@ -4,9 +4,9 @@
 //! In round `r = 0, 1, …` every worker takes `⌊K ρ^r⌋` steps on its own part of the graph, cut
 //! edges dropped and degrees counted within, with the mean loss of its own training nodes. Then all
 //! send their models to a server, which is worker 0; it takes their mean, weighted by training
-//! nodes (the authors' code), and corrects it by `S` steps with all nodes, all edges and the loss
-//! of all training nodes, which no worker sees by itself. The result goes back to all. Optimisers
-//! keep their state, the server's being its own (the authors' code).
+//! nodes, and corrects it by `S` steps with all nodes, all edges and the loss of all training
+//! nodes, which no worker sees by itself. The result goes back to all. Optimisers keep their state,
+//! the server's being its own (the authors' code).
 //!
 //! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server
 //! needs the graph: before the first round each of the other workers sends it its part, once, as
@@ -24,6 +24,13 @@
 //! Local steps are biased, for they miss the cut edges; the paper's bound on this bias falls with
 //! the correction, whose gradient is exact here (there it is of a batch, and in the authors' code
 //! of sampled neighbours).
+//!
+//! Evidence, in two repositories of the authors. `MortezaRamezani/llcg` has the mean weighted by
+//! training nodes, and a learning rate of the server's own. `CongWeilin/LLCG-OBG-PyTorch`, for
+//! ogbn-products, has the plain mean, the workers' learning rate, K = 50 and ρ = 1.1. Its steps are
+//! batches of 1,024 nodes, so that 50 of them are about an epoch there; here a step is of all
+//! nodes, and 50 are 50 epochs: fewer bytes, and longer on their own. With K = 1 a first round is
+//! an epoch here, too.
 
 mod server;
 
@@ -51,7 +58,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "local_steps",
                 default: "50",
-                meaning: "K, local steps of the first round (the authors' code for ogbn-products). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all.",
+                meaning: "K, local steps of the first round (as in the authors' code for ogbn-products, whose steps are batches of 1,024 nodes; here a step is of all nodes). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all.",
             },
             OptionInfo {
                 name: "rho",
@@ -66,7 +73,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "server_learning_rate",
                 default: "the optimiser's",
-                meaning: "γ, step size of the server (the paper has one of its own; the authors' code takes that of the workers).",
+                meaning: "γ, step size of the server (the paper has one of its own; the authors' code for ogbn-products takes that of the workers).",
             },
         ],
     },
@@ -148,7 +155,7 @@ impl Strategy for Llcg {
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
-        Ok(Box::new(Rounds {
+        Ok(Box::new(LlcgTraining {
             steps: self.0.rounds(setting.training.epochs),
             options: self.0,
             setting: Arc::clone(setting),
@@ -158,14 +165,14 @@ impl Strategy for Llcg {
 
 /// LLCG in its setting.
 #[derive(Clone)]
-struct Rounds {
+struct LlcgTraining {
     options: Options,
     /// Local steps of each round.
     steps: Vec<usize>,
     setting: Arc<Setting>,
 }
 
-impl Training for Rounds {
+impl Training for LlcgTraining {
     fn setting(&self) -> &Arc<Setting> {
         &self.setting
     }
@@ -175,9 +182,9 @@ impl Training for Rounds {
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let rounds = self.clone();
+        let training = self.clone();
         plan_each(self.setting.workers(), move |round, rank, track| {
-            write(&rounds, round, rank, track);
+            write(&training, round, rank, track);
         })
     }
 
@@ -243,12 +250,12 @@ impl Training for Rounds {
 }
 
 /// What worker `rank` does in a round.
-fn write(rounds: &Rounds, round: usize, rank: usize, track: &mut Track) {
-    let Rounds {
+fn write(training: &LlcgTraining, round: usize, rank: usize, track: &mut Track) {
+    let LlcgTraining {
         options,
         steps,
         setting,
-    } = rounds;
+    } = training;
     let (model, counts, workers) = (&setting.model, &setting.counts, setting.workers());
     let corrects = options.server_steps > 0;
     if round == 0 && corrects {

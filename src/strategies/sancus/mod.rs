@@ -27,10 +27,11 @@
 //! Evidence, in the authors' code (`chenzhao/light-dist-gnn`): whole blocks before the product with
 //! W, features kept from the first broadcast on, hidden rows kept and used in every other epoch,
 //! which is `bound = 1`, after 50 epochs without, where caching is switched on, which it is not by
-//! default; gradients are broadcast in every epoch there. That they are kept too, and that skipping
-//! may go by how much rows change, is from the paper; that rule is not in the code. Derived here:
-//! what is kept of gradients are the sums over a worker's own nodes, which the owner adds up; and
-//! how change is measured, and told.
+//! default; gradients are broadcast in every epoch there, of each layer's outputs: `Σ_{1≤l≤L} d_l`
+//! columns back, here of the inputs of all layers but the first, `d_L` fewer. That they are kept
+//! too, and that skipping may go by how much rows change, is from the paper; that rule is not in
+//! the code. Derived here: what is kept of gradients are the sums over a worker's own nodes, which
+//! the owner adds up; and how change is measured, and told.
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD};
 use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange};

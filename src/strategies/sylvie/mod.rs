@@ -18,9 +18,12 @@
 //! Features do not change: they come once, whole, `4B d_0`; if they are not cached, in every epoch,
 //! as the rows of the layers above. Gradients of the parameters are summed as they are.
 //!
-//! Evidence: one bit both ways, stochastic rounding, late rows and a bound on them are in the
-//! abstract; how rows are scaled is that of `AdaQP`, whose module the comparison is with; how often
-//! epochs are fresh, that features are cached, and what the epoch after a fresh one reads is ours.
+//! Evidence, in the authors' code (`zxmeng98/Sylvie`): one bit both ways, stochastic rounding, a
+//! zero point and a scale of two bytes a row, features once and whole (`--use-pp`), and that the
+//! epoch after a fresh one reads once more what that did. Theirs differs in which epochs are fresh:
+//! those before every k-th, with a k that its scripts sweep from 2 to 100 (`--fixed-synchro`), and
+//! not the first, which reads zeros; here the first is fresh. Its default is a later method, which
+//! chooses bits, and is not here.
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
