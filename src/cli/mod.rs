@@ -47,8 +47,8 @@ use crate::{Error, experiment, memory, report as reports};
 #[derive(Parser)]
 #[command(name = "grapevine", version, propagate_version = true)]
 struct Cli {
-    /// Most memory to take, such as 8GB; needs below 16 MiB each are not looked at [default: what is
-    /// free on the machine and in its container]
+    /// Most memory to take, such as 8GB; needs below 16 MiB each are not looked at [default:
+    /// what is free on the machine and in its container]
     #[arg(long, global = true, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// Folder of fetched data sets [default: `$GRAPEVINE_DATA`, or `grapevine` in your cache]
