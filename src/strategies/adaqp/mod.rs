@@ -23,11 +23,12 @@
 //!
 //! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters
 //! are rounded, the three ways to choose bits, `λ`, the cycle and the group size; features resent.
-//! Simplified here: groups are of rows one after another, not sorted by variance; spreads are those
-//! of the last epoch of a cycle, not summed over it, and not weighted by how readers weigh a row;
-//! every worker solves for itself what their worker 0 does; [`assign`] says what the time is. The
-//! overlap of inner nodes' computing with communication, which is the paper's other half, is not
-//! here.
+//! Simplified here: groups are of rows one after another, not sorted by variance, so that they
+//! differ little and most get 4 bits (`group = 1` tells rows apart, for a number each in that
+//! all-reduce); spreads are those of the last epoch of a cycle, not summed over it, and not
+//! weighted by how readers weigh a row; every worker solves for itself what their worker 0 does;
+//! [`assign`] says what the time is. The overlap of inner nodes' computing with communication,
+//! which is the paper's other half, is not here.
 
 pub(super) mod assign;
 
