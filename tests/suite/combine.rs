@@ -124,10 +124,13 @@ fn attempt(kind: &str, parts: [&str; 2], batches: bool) -> Tried {
         Err(error) if error.message.contains("unknown field") => Tried::NoSuchOption,
         Err(error) => {
             let key = error.key.unwrap_or_else(|| "training.batch".to_owned());
-            let about = format!("{kind} with these options trains");
-            let message = error
-                .message
-                .replace(&about, "with these options it trains");
+            let about = format!(
+                "{kind} with these options, or the defaults of those that are left out, trains"
+            );
+            let message = error.message.replace(
+                &about,
+                "with these options, or the defaults of those that are left out, it trains",
+            );
             Tried::Refused(key, message)
         }
     }

@@ -167,6 +167,14 @@ fn what_does_not_go_is_refused() {
         workers: 30,
         ..Case::default()
     };
-    let (_, says) = few.refused("distgnn", "");
+    let (key, says) = few.refused("distgnn", "");
+    assert_eq!(key.as_deref(), Some("cut"));
+    assert!(says.contains("take \"hdrf\" or \"random\""), "{says}");
+    // Without an edge for each no cut would do.
+    let fewer = Case {
+        data: "synthetic = { kind = \"sbm\", nodes = 30, classes = 3, features = 10, degree_within = 0.1, degree_between = 0.1 }\nsplit = { train = 0.5, val = 0.2 }",
+        ..few
+    };
+    let (_, says) = fewer.refused("distgnn", "");
     assert!(says.contains("lower partition.workers"), "{says}");
 }
