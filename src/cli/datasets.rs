@@ -28,7 +28,7 @@ pub(super) fn published() -> String {
     };
     let rows: Vec<Vec<String>> = published_sets().iter().map(row).collect();
     let both = published_sets().iter();
-    let both = both.filter(|set| set.about.contains("both directions"));
+    let both = both.filter(|set| set.both_directions);
     let both: Vec<&str> = both.map(|set| set.name.as_str()).collect();
     format!(
         "{}Edges are as published; in both directions: {}.\n",
@@ -48,6 +48,7 @@ pub(super) fn document() -> Vec<Value> {
             "folder": set.folder().ok(),
             "nodes": set.nodes,
             "edges": set.edges,
+            "both_directions": set.both_directions,
             "features": set.features,
             "classes": set.classes,
             "metric": set.metric,

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::command::grapevine;
 use grapevine::experiment::read_manifest;
+use sha2::{Digest, Sha256};
+
+use crate::command::grapevine;
 
 /// Experiment files below a folder; those of estimator studies and of flows are others, and have no sizes.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -59,4 +61,35 @@ fn every_experiment_file_runs_at_smoke_size_and_is_verified() {
             assert!(drawn.exists(), "{name}: {kind}");
         }
     }
+}
+
+#[test]
+fn kept_tables_are_those_that_their_manifests_tell() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/reference");
+    let folders = folders_with(&kept, "manifest.json");
+    assert!(folders.len() > 20, "{folders:?}");
+    for folder in folders {
+        let manifest = read_manifest(&folder).expect("it is whole");
+        for table in ["runs.csv", "claims.csv"] {
+            let bytes = std::fs::read(folder.join(table)).expect("it is kept");
+            let hash = format!("{:x}", Sha256::digest(bytes));
+            let said = &manifest["tables"][table];
+            assert_eq!(said, hash.as_str(), "{}: {table}", folder.display());
+        }
+    }
+}
+
+/// The folders within this one that hold a file of this name.
+fn folders_with(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(folders_with(&path, name));
+        }
+    }
+    if folder.join(name).is_file() {
+        found.push(folder.to_owned());
+    }
+    found
 }

@@ -37,6 +37,9 @@ pub(crate) struct PublishedSet {
     pub nodes: u64,
     /// Edges, as the authors state them.
     pub edges: u64,
+    /// Whether they count each edge in both directions.
+    #[serde(default)]
+    pub both_directions: bool,
     /// Columns of the features.
     pub features: u64,
     /// Classes, or labels of which a node may have several.

@@ -147,6 +147,11 @@ fn left(
 
 /// The file at `path`, or the only file in the folder `path` whose name ends in `ending`.
 fn only_file(path: &Path, ending: &str) -> Result<PathBuf, GraphError> {
+    only_file_or(path, ending, "check `path` and `format` of the data set")
+}
+
+/// [`only_file`], with what to do where there is none.
+fn only_file_or(path: &Path, ending: &str, what_to_do: &str) -> Result<PathBuf, GraphError> {
     if path.is_file() {
         return Ok(path.to_owned());
     }
@@ -156,9 +161,7 @@ fn only_file(path: &Path, ending: &str) -> Result<PathBuf, GraphError> {
         Ok([file]) => Ok(file),
         Err(none) if none.is_empty() => Err(GraphError::file(
             path,
-            format!(
-                "has no file `*{ending}`; check `path` and `format` of the data set (`nodes` and `edges` name tables of other names)"
-            ),
+            format!("has no file `*{ending}`; {what_to_do}"),
         )),
         Err(several) => Err(GraphError::file(
             path,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ids::{Ids, number_classes};
-use super::only_file;
+use super::only_file_or;
 use super::text::truth;
 use crate::graph::{Features, GraphError, LabelColumns, Labels, Several};
 
@@ -100,5 +100,8 @@ pub(super) fn file_of(
     named: Option<&Path>,
     ending: &str,
 ) -> Result<PathBuf, GraphError> {
-    named.map_or_else(|| only_file(folder, ending), |name| Ok(folder.join(name)))
+    let what_to_do =
+        "check `path` and `format` of the data set, or name the file in `nodes` or `edges`";
+    let only = || only_file_or(folder, ending, what_to_do);
+    named.map_or_else(only, |name| Ok(folder.join(name)))
 }

@@ -400,6 +400,24 @@ mod tests {
     }
 
     #[test]
+    fn who_has_other_seeds_is_compared_over_those_that_all_have() {
+        // By all its seeds the second is the slower, the larger and the less accurate.
+        let runs = [
+            run("few", 0, 0.80, 2_000_000, 1),
+            run("many", 0, 0.81, 1_000_000, 1),
+            run("many", 1, 0.50, 9_000_000, 1),
+        ];
+        let story = sentences(&runs);
+        for says in [
+            "many is the fastest",
+            "The least node data is sent by many: 1.00 MB, 2.00× less",
+            "Over a single seed, many is the most accurate: 81.0 %",
+        ] {
+            assert!(story.contains(says), "{says}: {story}");
+        }
+    }
+
+    #[test]
     fn a_single_machine_is_told_apart_and_is_not_the_fastest() {
         let on = |workers: u64, run: RunRow| RunRow { workers, ..run };
         let runs = [

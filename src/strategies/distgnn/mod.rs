@@ -115,18 +115,21 @@ impl Strategy for DistGnn {
         let (graph, workers) = (&setting.dataset.graph, setting.workers());
         let cut = VertexCut::new(graph, workers, self.cut, setting.seed);
         let without = cut.parts.iter().filter(|part| part.nodes.is_empty());
-        let without = without.count();
-        if without > 0 && graph.edges() < workers {
-            return refuse(
-                "deals out the edges, and there are too few for all workers: lower partition.workers",
-            );
-        }
-        if without > 0 {
-            let message = format!(
-                "leaves {without} of {workers} workers without an edge: libra puts an edge where one of its ends is \
-                 already, and in the order of this graph's edges nearly each has such an end; take \"hdrf\" or \"random\""
-            );
-            return Err(OptionError::key("cut", message));
+        match (without.count(), self.cut) {
+            (0, _) => {}
+            (without, EdgeMethod::Libra) if graph.edges() >= workers => {
+                let message = format!(
+                    "leaves {without} of {workers} workers without an edge: libra puts an edge where one of its ends is \
+                     already, and in the order of this graph's edges nearly each has such an end; take \"hdrf\" or \
+                     \"random\""
+                );
+                return Err(OptionError::key("cut", message));
+            }
+            _ => {
+                return refuse(
+                    "deals out the edges, and there are too few for all workers: lower partition.workers",
+                );
+            }
         }
         Ok(Box::new(Fitted {
             routes: Arc::new(routes::all(&cut, self.delay)),
