@@ -39,9 +39,8 @@ struct Contest<'a> {
 ///
 /// A budget is a share of the node data that the reference sends in its whole run with the same
 /// seed (where there is none, the strategy that sends most), over the seeds that all strategies of
-/// a setting have. What is reached within it is the test
-/// accuracy at the best validation accuracy among the epochs that end within the budget, seed by
-/// seed.
+/// a setting have. What is reached within it is the test accuracy at the best validation accuracy
+/// among the epochs that end within the budget, seed by seed.
 pub(crate) fn budgets(cells: &[Entrant], traffic: &[TrafficRow]) -> Option<[Table; 2]> {
     let contests = contests(cells, &spent(traffic));
     if contests.is_empty() {
