@@ -23,6 +23,9 @@ const SERIAL_VALUES: usize = 1 << 16;
 /// Multiplications that a draw is about worth.
 pub(super) const DRAW: usize = 8;
 
+/// Columns of a row for each entry of it, from which on its draws are made one by one.
+const DRAWN_AT_ONCE: usize = 16;
+
 /// Drops values with a probability and scales the others up, so that expectations stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
@@ -157,8 +160,9 @@ impl Dropout {
         nodes: &[u32],
         rows: &SparseMatrix,
     ) -> SparseMatrix {
-        let scale = self.scale();
         let structure = rows.by_row();
+        let width = rows.columns();
+        let factors = [0.0, self.scale()];
         let mut values = vec![0.0; rows.entries()];
         let start = |row: usize| structure.offsets[row] as usize;
         by_rows(
@@ -168,21 +172,32 @@ impl Dropout {
             &mut values,
             |range, part| {
                 let first = start(range.start);
+                let mut mask = vec![0.0; width];
                 for row in range {
                     let entries = structure.entries(row);
-                    let key = self.node_key(epoch, layer, nodes[row]);
-                    // Entries of one group mostly follow each other, so one draw serves them all.
-                    let (mut group, mut bits) = (usize::MAX, 0);
+                    let node = &nodes[row..=row];
                     let stored = rows.values()[entries.clone()].iter();
                     let stored = stored.zip(&structure.columns[entries.clone()]);
                     let part = &mut part[entries.start - first..];
+                    // Many draws at once cost less than a few one by one.
+                    if entries.len() * DRAWN_AT_ONCE >= width && width > 0 {
+                        self.fill(epoch, layer, node, width, &mut mask);
+                        for (value, (&stored, &column)) in part.iter_mut().zip(stored) {
+                            *value = stored * mask[column as usize];
+                        }
+                        continue;
+                    }
+                    let key = self.node_key(epoch, layer, node[0]);
+                    // Entries of one group mostly follow each other, so one draw serves them all.
+                    let (mut group, mut bits) = (usize::MAX, 0);
                     for (value, (&stored, &column)) in part.iter_mut().zip(stored) {
                         let column = column as usize;
                         if column / 4 != group {
                             group = column / 4;
                             bits = mix(key, group as u64);
                         }
-                        *value = stored * if self.keeps(bits, column) { scale } else { 0.0 };
+                        // Looked up: no processor foresees where a draw branches.
+                        *value = stored * factors[usize::from(self.keeps(bits, column))];
                     }
                 }
             },
