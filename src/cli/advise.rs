@@ -76,11 +76,16 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             })
             .collect();
         print_json(&documents)?;
-        return Ok(Verdict::Good);
+    } else {
+        let texts: Vec<String> = advice.iter().map(text).collect();
+        print(&texts.join("\n"))?;
     }
-    let texts: Vec<String> = advice.iter().map(text).collect();
-    print(&texts.join("\n"))?;
-    Ok(Verdict::Good)
+    // A cluster on which nothing fits is no cluster for this graph.
+    Ok(if advice.iter().all(|advice| advice.ranking.is_empty()) {
+        Verdict::Refused
+    } else {
+        Verdict::Good
+    })
 }
 
 /// All that is advised in one setting.
@@ -123,12 +128,14 @@ fn text(advice: &Advice) -> String {
             left_out.map(|left| (left.strategy.clone(), why(&left.why))),
         )));
     }
-    if let Some(first) = advice.ranking.first() {
+    if !advice.changes.is_empty() {
         text.push_str("\nWhat would change this\n");
         let changes = advice.changes.iter();
-        text.push_str(&left_columns(&rows(
-            changes.map(|change| (name(change.to).to_owned(), changed(change, first))),
-        )));
+        text.push_str(&left_columns(&rows(changes.map(|change| {
+            (name(change.to).to_owned(), changed(change, &advice.ranking))
+        }))));
+    }
+    if !advice.ranking.is_empty() {
         text.push_str(&notes(&advice.ranking));
     }
     text
@@ -259,12 +266,25 @@ const fn name(other: Other) -> &'static str {
 }
 
 /// Who is first then, and how long it takes.
-fn changed(change: &Change, first: &Advised) -> String {
+fn changed(change: &Change, ranking: &[Advised]) -> String {
+    let fits_now = |name: &str| ranking.iter().any(|advised| advised.strategy == name);
+    let names = change.ranking.iter().map(|(name, _)| name.as_str());
+    let new: Vec<&str> = names.filter(|name| !fits_now(name)).collect();
+    let Some((then, took)) = change.ranking.first() else {
+        return "no strategy fits".to_owned();
+    };
+    let Some(first) = ranking.first() else {
+        return format!("{} fit, {then} first: {}", new.join(", "), seconds(*took));
+    };
+    let fit = if new.is_empty() {
+        String::new()
+    } else {
+        format!("; {} fit then", new.join(", "))
+    };
     let time = |strategy: &str| {
         let found = change.ranking.iter().find(|(name, _)| name == strategy);
         found.map(|(_, time)| *time)
     };
-    let (then, took) = &change.ranking[0];
     let now = first.projection.simulated_seconds;
     let against = |time: f64| match time / now {
         ratio if (0.95..1.05).contains(&ratio) => "as long as now".to_owned(),
@@ -272,13 +292,17 @@ fn changed(change: &Change, first: &Advised) -> String {
         ratio => format!("{} times as long as now", digits(ratio)),
     };
     if *then == first.strategy {
-        return format!("{then} stays first: {}, {}", seconds(*took), against(*took));
+        return format!(
+            "{then} stays first: {}, {}{fit}",
+            seconds(*took),
+            against(*took)
+        );
     }
     let before = time(&first.strategy).map_or_else(
         || format!("{} no longer fits", first.strategy),
         |time| format!("{} takes {}", first.strategy, seconds(time)),
     );
-    format!("{then} comes first: {}; {before}", seconds(*took))
+    format!("{then} comes first: {}; {before}{fit}", seconds(*took))
 }
 
 /// What to know when reading a ranking.

@@ -154,7 +154,7 @@ const EXCHANGES: [(&str, &str); 3] = [
     ),
     (
         "hierarchical",
-        "inside machines (or racks, regions, switches, groups) first, then one message from each worker to each other machine: (G-1)(a + M m b) + (M-1)(a + G m b) (as Tutel)",
+        "inside machines (or racks, regions, switches, groups) first, then one message from each worker to each other machine: 2 a + ((G-1) M + (M-1) G) m b (as Tutel)",
     ),
 ];
 

@@ -100,7 +100,10 @@ enum Command {
 /// What a subcommand found: good, or breaches that it has already printed.
 enum Verdict {
     Good,
+    /// Something is not as it should be: exit code 1.
     Breached,
+    /// What was asked for cannot be: exit code 2.
+    Refused,
 }
 
 /// Runs the program with the strategies of `registry`, and returns its exit code. A crate of your
@@ -145,6 +148,7 @@ pub fn run_with(registry: &Registry) -> ExitCode {
     match outcome {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Breached) => ExitCode::from(1),
+        Ok(Verdict::Refused) => ExitCode::from(2),
         Err(error) if error.is::<engine::Told>() => {
             ExitCode::from(if is_input(&error) { 2 } else { 1 })
         }

@@ -82,7 +82,7 @@ pub(crate) enum Why {
 pub(crate) struct Change {
     /// What is different.
     pub to: Other,
-    /// Strategies and their times in seconds, the fastest first.
+    /// Strategies that fit then and their times in seconds, the fastest first.
     pub ranking: Vec<(String, f64)>,
 }
 
@@ -187,7 +187,7 @@ struct Adviser<'a> {
 
 impl Adviser<'_> {
     fn setting(&mut self, setting: &str, listed: &[&Cell]) -> Result<Advice, Error> {
-        let (mut ranking, mut left_out) = (Vec::new(), Vec::new());
+        let (mut ranking, mut left_out, mut too_large) = (Vec::new(), Vec::new(), Vec::new());
         let mut failed = None;
         for candidate in candidates(listed, self.registry) {
             let strategy = candidate.cell.strategy.label.clone();
@@ -205,6 +205,7 @@ impl Adviser<'_> {
             if let Some((needs, there)) = memory.filter(|(needs, there)| needs > there) {
                 let why = Why::Memory { needs, there };
                 left_out.push(LeftOut { strategy, why });
+                too_large.push(cell);
                 continue;
             }
             let kinds = self.registry.all().iter().map(|known| known.info);
@@ -224,13 +225,15 @@ impl Adviser<'_> {
         ranking.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let Some((_, first)) = ranking.first() else {
             // Where memory is not what is wrong with any of them, it is said as `project` would.
-            let too_large = |left: &LeftOut| matches!(left.why, Why::Memory { .. });
-            let failed = failed.filter(|_| !left_out.iter().any(too_large));
-            return failed.map_or_else(|| Ok(none_fits(setting, listed, left_out)), Err);
+            if let Some(failed) = failed.filter(|_| too_large.is_empty()) {
+                return Err(failed);
+            }
+            let changes = self.changes(&too_large.iter().collect::<Vec<_>>());
+            return Ok(none_fits(setting, listed, left_out, changes));
         };
         let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
-        let cells: Vec<&Cell> = ranking.iter().map(|(cell, _)| cell).collect();
-        let changes = self.changes(&cells);
+        let cells = ranking.iter().map(|(cell, _)| cell).chain(&too_large);
+        let changes = self.changes(&cells.collect::<Vec<_>>());
         if let Some(probe) = self.probe {
             let base = self.base.to_owned();
             let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
@@ -267,10 +270,11 @@ impl Adviser<'_> {
         project_cell(self.experiment, cell, &fitted, |_| ())
     }
 
+    /// What fits next to the setting, of what fits in it and what is too large for it.
     fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {
         let mut changes = Vec::new();
         for to in Other::ALL {
-            let mut ranking = Vec::new();
+            let (mut ranking, mut exists) = (Vec::new(), false);
             self.preparation.on_network_times(to.network());
             for &cell in cells {
                 let mut other = cell.clone();
@@ -283,15 +287,17 @@ impl Adviser<'_> {
                     *workers = changed;
                 }
                 // What cannot be so many workers is not in the ranking of so many.
-                if let Ok(found) = self.project(&other)
-                    && found.fits != Some(false)
-                {
+                let Ok(found) = self.project(&other) else {
+                    continue;
+                };
+                exists = true;
+                if found.fits != Some(false) {
                     ranking.push((cell.strategy.label.clone(), found.simulated_seconds));
                 }
             }
             self.preparation.on_network_times(1.0);
             ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
-            if !ranking.is_empty() {
+            if exists {
                 changes.push(Change { to, ranking });
             }
         }
@@ -331,7 +337,12 @@ fn candidates(listed: &[&Cell], registry: &Registry) -> Vec<Candidate> {
 }
 
 /// Advice where no strategy fits into memory.
-fn none_fits(setting: &str, listed: &[&Cell], left_out: Vec<LeftOut>) -> Advice {
+fn none_fits(
+    setting: &str,
+    listed: &[&Cell],
+    left_out: Vec<LeftOut>,
+    changes: Vec<Change>,
+) -> Advice {
     let settings = &listed[0].settings;
     Advice {
         setting: setting.to_owned(),
@@ -340,6 +351,6 @@ fn none_fits(setting: &str, listed: &[&Cell], left_out: Vec<LeftOut>) -> Advice 
         epochs: settings.training.epochs,
         ranking: Vec::new(),
         left_out,
-        changes: Vec::new(),
+        changes,
     }
 }

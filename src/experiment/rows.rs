@@ -95,7 +95,8 @@ table! {
         diverged_at: Option<u64>,
         /// All encoded values sent, without framing.
         payload_bytes: u64,
-        /// All that the links carried: payload with framing.
+        /// Payload with framing: each message once, without what losses have sent again and what
+        /// hierarchical exchanges pass on.
         wire_bytes: u64,
         /// Payload counted at both ends, what every worker sent and what it received, as the
         /// counter of RETEXO's authors does: twice `payload_bytes`, because every message here has

@@ -185,6 +185,7 @@ impl Runner<'_> {
         let mut tables = collected.into_tables();
         tables.claims = self.claims(&tables.runs);
         notes.extend(parts_of_their_own(&jobs));
+        notes.extend(self.experiment.note_on_nvlink());
         notes.extend(self.notes(&tables));
         if self.part.is_none() {
             let (claims, sets) = (&self.experiment.claims, manifest.test_sets());

@@ -42,6 +42,8 @@ pub struct Route {
     pub links: Vec<LinkId>,
     /// One-way latency, paid once per message.
     pub latency: Seconds,
+    /// Half a round trip: the latency without the factor of the model of TCP.
+    pub(crate) half_round_trip: Seconds,
     /// What a flow gets at most, by the model of TCP.
     pub cap: Option<Bandwidth>,
 }
@@ -263,11 +265,6 @@ impl Topology {
         same
     }
 
-    /// Whether workers share machines.
-    pub(crate) const fn has_machines(&self) -> bool {
-        self.machines.is_some()
-    }
-
     /// Sizes of the smallest groups of neighbouring workers that are closer to each other than to
     /// others: machines, else racks, regions, those at an edge switch of a fat tree, groups of a
     /// dragonfly. Nothing where all are equally close.
@@ -332,7 +329,7 @@ impl Topology {
             }
         }
         if let Some(link) = first_lossy {
-            let loss = Loss::new(1.0 - through, route.latency);
+            let loss = Loss::new(1.0 - through, route.half_round_trip);
             let drawn = loss.draw(packets, self.seed, link, message);
             impairment.delay += drawn.delay;
             impairment.lost = drawn.lost;

@@ -108,7 +108,7 @@ pub(super) struct Kernel {
     ledger: Ledger,
     timeline: Trace,
     turn: Option<usize>,
-    failure: Option<(usize, String)>,
+    failure: Option<NetError>,
     /// Whether worker 0 stands for all: what it sends so far to one side comes from as far on the
     /// other side, at the same time.
     mirrored: bool,
@@ -211,18 +211,17 @@ impl Kernel {
 
     /// The failure that ends the run for `rank`, if there is one.
     pub(super) fn failure(&self) -> Option<NetError> {
-        self.failure
-            .as_ref()
-            .map(|(rank, reason)| NetError::PeerFailed {
-                rank: *rank,
-                reason: reason.clone(),
-            })
+        self.failure.clone()
     }
 
     /// Ends the run for everybody.
     pub(super) fn fail(&mut self, rank: usize, reason: String) {
+        self.end(NetError::PeerFailed { rank, reason });
+    }
+
+    fn end(&mut self, failure: NetError) {
         // The first one stays: later ones mostly follow from it.
-        self.failure.get_or_insert((rank, reason));
+        self.failure.get_or_insert(failure);
         self.turn = None;
     }
 
@@ -385,8 +384,10 @@ impl Kernel {
                     .iter()
                     .position(|a| !matches!(a.phase, Phase::Done));
                 let rank = stuck.unwrap_or(0);
-                let stalled = self.fabric.stalled().map(|error| error.to_string());
-                self.fail(rank, stalled.unwrap_or_else(|| self.describe_wait(rank)));
+                match self.fabric.stalled() {
+                    Some(link_down) => self.end(link_down),
+                    None => self.fail(rank, self.describe_wait(rank)),
+                }
                 return;
             };
             for delivery in deliveries {

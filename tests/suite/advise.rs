@@ -188,7 +188,7 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
 fn what_no_device_can_hold_is_left_out_with_both_sizes() {
     let text = file(SETTINGS[0]).replace("scale = 11", "scale = 36");
     let (code, advice, error) = advice(text.split("[scale.trained]").next().expect("text"), &[]);
-    assert_eq!(code, 0, "{error}");
+    assert_eq!(code, 2, "nothing fits: {error}");
     let names = |list: &str| advice[0][list].to_string();
     assert!(!names("ranking").contains("\"full\""), "{advice}");
     assert!(

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::compare::{Condition, Form, Named};
-use super::{ClaimSpec, measure};
+use super::{ClaimSpec, is_accuracy, measure};
 use crate::experiment::rows::{ClaimRow, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
 
@@ -34,6 +34,10 @@ pub(super) struct Evidence {
     pub fails: f64,
     /// How far the mean is inside the condition; negative outside.
     pub spare: f64,
+    /// How far the other end of the condition is from a mean inside.
+    pub far: f64,
+    /// The number of settings that a p-value of what the runs speak for is multiplied with.
+    pub among: usize,
     /// Standard deviation over seeds; none where of some a bound alone is known.
     pub deviation: Option<f64>,
 }
@@ -52,6 +56,10 @@ pub(super) struct Question {
     high: f64,
     /// Whether answers are quotients, and their inverse is told.
     inverse: bool,
+    /// Whether a mean at the bound does not meet it: more by a margin of 0 is more.
+    strict: bool,
+    /// Whether answers have few possible values, as accuracies have.
+    coarse: bool,
 }
 
 impl Question {
@@ -67,16 +75,58 @@ impl Question {
                 Form::TimesLess => (f64::NEG_INFINITY, 1.0 / by),
             },
         };
-        let inverse = is_factor(claim);
-        Self { low, high, inverse }
+        let strict = matches!(
+            claim.compare.condition,
+            Condition::Relative { form: Form::AtLeastAbove | Form::AtLeastBelow, by, .. } if by == 0.0
+        );
+        Self {
+            low,
+            high,
+            inverse: is_factor(claim),
+            strict,
+            coarse: is_accuracy(&claim.measure),
+        }
     }
 
-    /// How far what is equal lies from the bound; none for claims about a number.
-    pub(super) fn at_equality(self, claim: &ClaimSpec) -> Option<f64> {
+    /// How far what is equal lies from the nearer bound, and from the other if it is between them;
+    /// none for claims about a number.
+    pub(super) fn at_equality(self, claim: &ClaimSpec) -> Option<[f64; 2]> {
         claim.compare.baseline()?;
         let equal = f64::from(u8::from(self.inverse));
-        let nearest = (equal - self.low).abs().min((self.high - equal).abs());
-        Some(nearest)
+        let spares = [equal - self.low, self.high - equal];
+        let nearest = spares[0].min(spares[1]);
+        Some(if nearest < 0.0 {
+            [-nearest, f64::INFINITY]
+        } else {
+            [nearest, spares[0].max(spares[1])]
+        })
+    }
+
+    /// A difference from the bound in the unit in which the mean is told: of a quotient that is the
+    /// bound, towards smaller factors.
+    pub(super) fn as_told(self, difference: f64) -> f64 {
+        if self.inverse {
+            1.0 / self.high - 1.0 / (self.high + difference)
+        } else {
+            difference
+        }
+    }
+
+    /// The least p-value of values that say which side of a bound they are on and nothing about
+    /// their spread: all equal, though they are coarse. Zeros, the differences of two trainings
+    /// that came to the same, are what they are.
+    fn least_p(self, values: &[Bounds]) -> f64 {
+        let Some(&(first, _)) = values.first() else {
+            return 0.0;
+        };
+        let slack = ROUNDING * first.abs().max(1.0);
+        let equal = |x: f64| (x - first).abs() <= slack;
+        let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
+        if self.coarse && alike && values.len() > 1 && first.abs() > slack {
+            0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
+        } else {
+            0.0
+        }
     }
 
     /// The mean of what several settings answer, for each seed that all of them have: the
@@ -150,13 +200,15 @@ impl Evidence {
         holds: 1.0,
         fails: 1.0,
         spare: f64::NEG_INFINITY,
+        far: f64::INFINITY,
+        among: 1,
         deviation: None,
     };
 
     /// What answers say to a question.
     pub(super) fn of(answers: &Answers, question: Question, statistics: &Statistics) -> Self {
         let values: Vec<Bounds> = answers.values().copied().collect();
-        let evidence = Self::between(&values, question.low, question.high, statistics);
+        let evidence = Self::between(&values, question, statistics);
         if question.inverse {
             evidence.inverse()
         } else {
@@ -165,7 +217,8 @@ impl Evidence {
     }
 
     /// What values, or bounds of them, say about low ≤ mean ≤ high.
-    fn between(values: &[Bounds], low: f64, high: f64, statistics: &Statistics) -> Self {
+    fn between(values: &[Bounds], question: Question, statistics: &Statistics) -> Self {
+        let Question { low, high, .. } = question;
         let censored = values.iter().filter(|(from, to)| from < to).count();
         let side = |of: fn(&Bounds) -> f64| {
             statistics.sample(&values.iter().map(of).collect::<Vec<f64>>())
@@ -200,20 +253,29 @@ impl Evidence {
             of(&least).unwrap_or(f64::NEG_INFINITY),
             of(&most).unwrap_or(f64::INFINITY),
         );
+        let spares = [from - low, high - to];
+        let spare = spares[0].min(spares[1]);
         let evidence = Self {
             mean,
             low: ends.0,
             high: ends.1,
             seeds: values.len(),
             censored,
-            spare: (from - low).min(high - to),
+            spare,
+            far: if spare < 0.0 {
+                f64::INFINITY
+            } else {
+                spares[0].max(spares[1])
+            },
             deviation: (least.as_ref().filter(|_| censored == 0)).and_then(Sample::deviation),
             ..Self::NOTHING
         };
         if !enough {
             return evidence;
         }
-        let slack = |bound: f64| ROUNDING * bound.abs().max(1.0);
+        let forgiven = if question.strict { -ROUNDING } else { ROUNDING };
+        let slack = |bound: f64| forgiven * bound.abs().max(1.0);
+        let least_p = question.least_p(values);
         // Both bounds have to hold, so that the larger p-value counts. To break one is enough:
         // there the smaller counts.
         let (mut holds, mut fails) = (0.0_f64, 1.0_f64);
@@ -229,8 +291,8 @@ impl Evidence {
         }
         Self {
             judged: true,
-            holds,
-            fails,
+            holds: holds.max(least_p),
+            fails: fails.max(least_p),
             ..evidence
         }
     }

@@ -37,7 +37,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
-use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
+use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed_between};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers};
 use sequence::{Looked, at_looks};
@@ -193,9 +193,12 @@ impl ClaimSpec {
                 one(|evidence| evidence.fails),
             ),
         };
+        // What one of several shows counts times their number.
+        let by_one = (self.compare.over == Over::Best) == (told.spare >= 0.0);
         let evidence = Evidence {
             holds,
             fails,
+            among: if by_one { count } else { 1 },
             judged: all.iter().any(|one| one.judged),
             ..*told
         };
@@ -234,17 +237,46 @@ impl Found {
 /// strategy − to for `within` and `at_most_below`, of the factor to / strategy for `times_less`,
 /// and of the measure itself otherwise; and the verdict.
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
-    let at_looks = (statistics.looks).map(|looks| (looks, at_looks(runs, looks)));
-    let found: Vec<Found> = claims
-        .iter()
-        .map(|claim| match &at_looks {
-            Some((looks, at_looks)) => sequence::found(claim, at_looks, *looks, statistics),
-            None => Found::of(claim, runs, statistics),
-        })
-        .collect();
+    let Some(looks) = statistics.looks else {
+        let found = claims
+            .iter()
+            .map(|claim| Found::of(claim, runs, statistics));
+        return rows(claims, runs, found.collect(), statistics);
+    };
+    let at_looks = at_looks(runs, looks);
+    let counts = looks.counts();
+    let mut decided_after: Vec<Option<u64>> = vec![None; claims.len()];
+    let mut judged = Vec::new();
+    for (look, &seeds) in counts.iter().enumerate() {
+        let so_far = &at_looks[..=look];
+        let found = claims
+            .iter()
+            .map(|claim| sequence::found(claim, so_far, looks, statistics));
+        judged = rows(claims, runs, found.collect(), statistics);
+        for (row, decided) in judged.iter().zip(&mut decided_after) {
+            if row.verdict != ClaimRow::INCONCLUSIVE {
+                decided.get_or_insert(seeds as u64);
+            }
+        }
+    }
+    let all = judged.into_iter().zip(decided_after);
+    all.map(|(row, decided_after)| ClaimRow {
+        decided_after,
+        ..row
+    })
+    .collect()
+}
+
+/// A row for each claim of which this was found.
+fn rows(
+    claims: &[ClaimSpec],
+    runs: &[RunRow],
+    found: Vec<Found>,
+    statistics: &Statistics,
+) -> Vec<ClaimRow> {
     // A claim that nothing is known of yet may be decided by a later look, and counts from the
     // first.
-    let unknown = at_looks.as_ref().map(|_| 1.0);
+    let unknown = statistics.looks.map(|_| 1.0);
     let p_values: Vec<Option<f64>> = found.iter().map(|one| one.p_value.or(unknown)).collect();
     let judged_together = |claim: &ClaimSpec| {
         let family = claims.iter().filter(|other| other.family == claim.family);
@@ -303,10 +335,13 @@ fn row(
     let last = statistics
         .looks
         .map_or(1.0, |looks| looks.share(looks.counts().len() - 1));
-    let needed = |distance: f64| {
-        let seeds = seeds_needed(evidence.deviation?, distance, tail * last)?;
+    let question = Question::of(claim);
+    let needed = |distances: [f64; 2], among: usize| {
+        let tail = tail * last / among as f64;
+        let seeds = seeds_needed_between(evidence.deviation?, distances, tail)?;
         Some(seeds.max(statistics.minimum_seeds) as u64)
     };
+    let found = [evidence.spare.abs(), evidence.far];
     ClaimRow {
         id: claim.id.clone(),
         source: claim.source.clone(),
@@ -328,12 +363,13 @@ fn row(
         p_adjusted,
         detectable: (evidence.deviation)
             .map(|deviation| detectable(deviation, evidence.seeds, tail * now))
-            .filter(|difference| difference.is_finite()),
-        seeds_needed: needed(evidence.spare.abs()),
-        seeds_if_equal: (Question::of(claim).at_equality(claim)).and_then(needed),
+            .filter(|difference| difference.is_finite())
+            .map(|difference| question.as_told(difference)),
+        seeds_needed: needed(found, evidence.among),
+        seeds_if_equal: (question.at_equality(claim)).and_then(|equal| needed(equal, 1)),
         looks: looked.map(|looked| looked.count as u64),
         level_spent: looked.map(|looked| (1.0 - statistics.level) * looked.spent),
-        decided_after: (looked.filter(|_| decided)).map(|looked| looked.clearest as u64),
+        decided_after: None,
         repartition_bytes: None,
     }
 }

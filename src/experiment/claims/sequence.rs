@@ -17,8 +17,6 @@ pub(super) struct Looked {
     pub spent: f64,
     /// The share of the last of them.
     pub share: f64,
-    /// Seeds at the look that speaks most clearly.
-    pub clearest: usize,
 }
 
 /// The runs with the seeds of each look.
@@ -57,10 +55,6 @@ pub(super) fn found(
         spent += share;
         let p_value = evidence.p_value().map(|p| (p / share).min(1.0));
         let clearer = p_value.is_some_and(|p| found.p_value.is_none_or(|least| p < least));
-        let clearest = match found.looked {
-            Some(looked) if !clearer => looked.clearest,
-            _ => seeds,
-        };
         if clearer {
             found.p_value = p_value;
             found.verdict = evidence.verdict();
@@ -69,7 +63,6 @@ pub(super) fn found(
             count: look + 1,
             spent,
             share,
-            clearest,
         });
         // Figures are those of all seeds so far.
         (found.expected, found.evidence) = (expected, evidence);

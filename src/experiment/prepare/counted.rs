@@ -189,7 +189,9 @@ fn fits_workers(samples: &Samples<'_>, workers: usize) -> Result<(), String> {
 fn fits(cell: &Cell, counted: &Counted, workers: usize, parts: usize) -> Result<(), ConfigError> {
     let nodes = counted.graph.nodes();
     if workers as f64 > nodes {
-        let what = format!("is {workers}, more than the {nodes:.0} nodes of the graph");
+        let what = format!(
+            "`workers` is {workers}, more than the {nodes:.0} nodes of the graph; ask for fewer, or a larger graph"
+        );
         return Err(cell.refuse("partition.workers", what));
     }
     if !parts.is_multiple_of(workers) || parts as f64 > nodes {

@@ -25,7 +25,7 @@ use crate::sim::{
 
 pub(crate) use beside::{Beside, beside};
 pub(crate) use notes::{Notes, notes};
-use validated::validated;
+use validated::{is_as_validated, validated};
 pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
@@ -348,7 +348,9 @@ pub(super) fn project_cell(
             Some(shards) => Some(shards.meta().partition.said()),
             None => (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
         },
-        validated: (setting.law.as_ref()).and_then(|_| validated(&cell.strategy.kind)),
+        validated: is_as_validated(&cell.settings)
+            .then(|| validated(&cell.strategy.kind))
+            .flatten(),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         messages: count.messages,

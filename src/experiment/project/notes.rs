@@ -31,6 +31,7 @@ pub(crate) fn notes(
                 .to_owned(),
         );
     }
+    limits.extend(experiment.note_on_nvlink());
     if projections.iter().any(|projection| !projection.exact) {
         limits.push(
             "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),

@@ -24,12 +24,28 @@ fn experiment(text: &str) -> Experiment {
         strategies: &registry.names(),
         check_options: &|kind, options| vocabulary_check(&registry, kind, options),
         datasets: &[],
-        networks: &["ethernet-10g"],
+        networks: &["ethernet-10g", "nvlink", "dgx-a100"],
         profiles: &["h100", "t4"],
         figures: &[],
     };
     let read = Experiment::parse(text, "x.toml", PAPER, &[], &vocabulary);
     read.expect("it is right")
+}
+
+#[test]
+fn messages_that_pass_by_nvlink_through_the_host_are_told_of() {
+    let note = |preset: &str, timing: &str| {
+        let text = SAMPLED.replace("ethernet-10g", preset);
+        experiment(&text.replace("{ profile = \"t4\" }", timing)).note_on_nvlink()
+    };
+    let staged = "{ profile = \"t4\" }";
+    for preset in ["nvlink", "dgx-a100"] {
+        let told = note(preset, staged).unwrap();
+        assert!(told.starts_with(preset), "{told}");
+        assert_eq!(note(preset, "\"measured\""), None);
+        assert_eq!(note(preset, "{ profile = \"t4\", staging = false }"), None);
+    }
+    assert_eq!(note("ethernet-10g", staged), None);
 }
 
 const SAMPLED: &str = r#"

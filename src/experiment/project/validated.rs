@@ -4,9 +4,24 @@
 //! random parts, and its projection is held against that. The table beside this file has what came
 //! of it; `tests/suite/counts.rs` holds it against the smallest of these sizes.
 
+use crate::experiment::config::Settings;
+use crate::sim::Timing;
+
+/// Workers in that file.
+const VALIDATED_WORKERS: usize = 16;
+
 /// The largest errors of each kind of strategy, of payload and simulated time, as shares of what
 /// was trained.
 const ERRORS: &str = include_str!("validated.csv");
+
+/// Whether a setting is of the kind that was trained. More random parts are more unequal than a
+/// projection takes them to be, and stand-ins for published graphs have other degrees than these.
+pub(crate) fn is_as_validated(settings: &Settings) -> bool {
+    let counts = settings.dataset.counts.as_ref();
+    let rmat = counts.is_some_and(|counts| counts.rmat.is_some());
+    let modelled = matches!(settings.compute.timing, Timing::Modelled(_));
+    rmat && modelled && (2..=VALIDATED_WORKERS).contains(&settings.partition.workers)
+}
 
 /// The largest errors of payload and simulated time of a kind of strategy, as shares of what was
 /// trained; none if it was not among them.

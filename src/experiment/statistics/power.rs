@@ -1,5 +1,7 @@
 //! How many seeds tell a mean from a bound, and how small a difference so many seeds tell.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use super::sample::t;
 
 /// The chance with which a difference that is there shall be found: what Cohen (*Statistical Power
@@ -25,11 +27,30 @@ pub fn detectable(deviation: f64, seeds: usize, tail: f64) -> f64 {
 /// The least number of seeds that tell a mean at this distance from its bound; `None` where more
 /// than ten thousand are needed, as at no distance at all.
 pub fn seeds_needed(deviation: f64, distance: f64, tail: f64) -> Option<usize> {
-    let enough = |seeds: &usize| detectable(deviation, *seeds, tail) <= distance;
+    seeds_needed_between(deviation, [distance, f64::INFINITY], tail)
+}
+
+/// The same between two bounds at these distances, of which either may fail to be told.
+pub(crate) fn seeds_needed_between(
+    deviation: f64,
+    distances: [f64; 2],
+    tail: f64,
+) -> Option<usize> {
+    if deviation == 0.0 {
+        return Some(2);
+    }
+    let missed = |seeds: usize| -> f64 {
+        let t = t(seeds as f64 - 1.0);
+        let told = quantile(&t, 1.0 - tail);
+        let missed =
+            distances.map(|distance| t.sf(distance * (seeds as f64).sqrt() / deviation - told));
+        missed.iter().sum()
+    };
+    let enough = |seeds: &usize| *seeds > 1 && missed(*seeds) <= 1.0 - POWER;
     if !enough(&MOST_SEEDS) {
         return None;
     }
-    // What is detectable falls with every seed.
+    // What is missed falls with every seed.
     let (mut few, mut many) = (1, MOST_SEEDS);
     while many - few > 1 {
         let middle = few.midpoint(many);
@@ -42,8 +63,7 @@ pub fn seeds_needed(deviation: f64, distance: f64, tail: f64) -> Option<usize> {
     Some(many)
 }
 
-fn quantile(t: &statrs::distribution::StudentsT, share: f64) -> f64 {
-    use statrs::distribution::ContinuousCDF;
+fn quantile(t: &StudentsT, share: f64) -> f64 {
     t.inverse_cdf(share)
 }
 
@@ -69,6 +89,9 @@ mod tests {
             let seeds = seeds_needed(deviation, distance, tail).unwrap();
             assert!(detectable(deviation, seeds, tail) <= distance);
             assert!(detectable(deviation, seeds - 1, tail) > distance);
+            // Between two bounds either may be missed; one that is far away asks for nothing.
+            let both = |far| seeds_needed_between(deviation, [distance, far], tail).unwrap();
+            assert!(both(distance) > seeds && both(10.0 * distance) == seeds);
         }
         assert_eq!(seeds_needed(1.0, 0.0, 0.05), None);
         assert_eq!(seeds_needed(0.0, 0.1, 0.05), Some(2));

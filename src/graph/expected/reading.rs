@@ -15,6 +15,9 @@ use crate::graph::{Csr, Dataset, Features, GraphError, Metric, Reading, Split};
 /// Largest scale: the number of nodes is a whole number in double precision.
 const LARGEST_SCALE: u32 = 50;
 
+/// Rounding that shares of three decimals may add to their sum.
+const ROUNDING: f64 = 1e-12;
+
 /// Features, classes and share of training nodes where nobody says any: those of
 /// `experiments/grappa/scaling-size.toml`.
 const FEATURES: usize = 128;
@@ -185,7 +188,7 @@ impl RmatCounts {
             return Err(refuse(what));
         }
         let [a, b, c] = self.quadrants;
-        if self.quadrants.iter().any(|&p| !(0.0..=1.0).contains(&p)) || a + b + c > 1.0 {
+        if self.quadrants.iter().any(|&p| !(0.0..=1.0).contains(&p)) || a + b + c > 1.0 + ROUNDING {
             let what = format!(
                 "`quadrants` {:?} must be 0 or more and together at most 1",
                 self.quadrants
@@ -201,6 +204,11 @@ impl RmatCounts {
         if !(factor > 0.0 && factor.is_finite()) {
             return Err(refuse(format!(
                 "`edge_factor` must be more than 0, not {factor}"
+            )));
+        }
+        if factor < 0.5 {
+            return Err(refuse(format!(
+                "`edge_factor` {factor} cannot give each node a neighbour, as an edge has two ends; ask for 0.5 at least"
             )));
         }
         let mut law = RmatLaw::new(self.scale, factor, self.quadrants);
@@ -262,6 +270,12 @@ fn read_degrees(path: &Path) -> Result<ExpectedGraph, GraphError> {
         return broken(
             "has no nodes; write a degree and a number of nodes in each line".to_owned(),
         );
+    }
+    let most = f64::from(LARGEST_SCALE).exp2();
+    if nodes > most || ends > most * most {
+        return broken(format!(
+            "has {nodes:e} nodes and {ends:e} ends of edges: more than 2^{LARGEST_SCALE} nodes, or that many neighbours of each, are not counted"
+        ));
     }
     if ends % 2.0 != 0.0 {
         return broken(format!(

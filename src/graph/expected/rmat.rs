@@ -64,7 +64,8 @@ impl RmatLaw {
         Self {
             scale,
             quadrants,
-            ln_quadrants: [a, b, c, 1.0 - a - b - c].map(f64::ln),
+            // Shares that are 1 together may leave a rounding below nothing.
+            ln_quadrants: [a, b, c, (1.0 - a - b - c).max(0.0)].map(f64::ln),
             draws: edge_factor * f64::from(scale).exp2(),
             kept: 1.0,
         }

@@ -102,7 +102,7 @@ pub(crate) const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
     ),
     (
         "auto",
-        "the default: for each all-reduce the fastest of these on the network, found by playing each once; the last two where machines have several GPUs",
+        "the default: for each all-reduce the fastest of these on the network, found by playing each once; the last two where workers stand in machines, racks or other groups",
     ),
 ];
 

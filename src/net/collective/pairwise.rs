@@ -16,8 +16,8 @@ pub enum ExchangeKind {
     /// of its machine what it has for the workers in their place, there and elsewhere; these pass
     /// it on, one message to each other machine. As DeepSpeed-MoE's (Rajbhandari et al., ICML
     /// 2022) and Tutel's (Hwang et al., `MLSys` 2023). With M machines of G workers and m bytes
-    /// for each: (G − 1)(α + M·mβ) inside and (M − 1)(α + G·mβ) between, of M + G − 2 messages a
-    /// worker in place of M·G − 1.
+    /// for each: α + (G − 1)·M·mβ inside and α + (M − 1)·G·mβ between, for the messages of a stage
+    /// leave at once; M + G − 2 of a worker in place of M·G − 1.
     Hierarchical,
 }
 

@@ -180,15 +180,19 @@ fn jitter_adds_to_latency_and_keeps_the_order_of_a_channel() {
 }
 
 #[test]
-fn lost_packets_are_carried_again_after_a_timeout() {
-    let text = format!("{SLOW}loss = 0.2");
+fn lost_packets_are_carried_again_after_a_round_trip_or_a_timeout() {
     let (mut lost_some, mut lost_none) = (false, false);
-    for seed in 0..20 {
+    // The model of TCP makes a message's own latency longer, and no round trip of recovery.
+    for (seed, factor) in (0..20).flat_map(|seed| [(seed, 1.0), (seed, 3.0)]) {
+        let text =
+            format!("{SLOW}loss = 0.2\ntcp = {{ window = \"1GB\", latency_factor = {factor:.1} }}");
         let mut fabric = network(2, &text, seed);
         let flow = fabric.send(message(0, 1, None, 15_000, 0.0));
         // Without headers 15,000 bytes are ten packets of 1,500.
         let impairment = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
-        let expected = 0.1 + impairment.delay.0 + (15_000 + 1500 * impairment.lost) as f64 / 1e6;
+        let latency = 0.1 * factor;
+        let expected =
+            latency + impairment.delay.0 + (15_000 + 1500 * impairment.lost) as f64 / 1e6;
         let all = deliveries(&mut fabric);
         assert!(
             (all[0].1 - expected).abs() < 1e-12,

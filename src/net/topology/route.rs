@@ -35,6 +35,7 @@ impl Topology {
             return Route {
                 links: Vec::new(),
                 latency: Seconds::ZERO,
+                half_round_trip: Seconds::ZERO,
                 cap: None,
             };
         }
@@ -83,6 +84,7 @@ impl Topology {
         Route {
             links,
             latency: latency * factor,
+            half_round_trip: latency,
             cap,
         }
     }

@@ -17,8 +17,8 @@ use super::error::did_you_mean;
 use super::presets::{self, Preset};
 use super::topology::{MessageCost, Tcp, Wiring};
 use super::{
-    AllReduceChoice, Bandwidth, Duplex, Framing, FramingKind, Jitter, Link, LinkSpec, Links, Loss,
-    NetError, NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
+    AllReduceChoice, Bandwidth, Duplex, ExchangeKind, Framing, FramingKind, Jitter, Link, LinkSpec,
+    Links, Loss, NetError, NetworkSpec, Seconds, Topology, TopologyKind, WorkerLinkSpec,
 };
 
 /// A worker's own link.
@@ -228,7 +228,12 @@ impl NetworkSpec {
         for (key, given, kind, name, optional) in keys {
             let key = format!("network.{key}");
             if given && !is(kind) {
-                let reason = format!("goes with topology = \"{name}\"; remove it");
+                let or = if key == "network.uplink" {
+                    " or \"fat-tree\""
+                } else {
+                    ""
+                };
+                let reason = format!("goes with topology = \"{name}\"{or}; remove it");
                 return Err(wrong(key, reason));
             }
             if !given && is(kind) && !optional {
@@ -259,12 +264,25 @@ impl NetworkSpec {
     fn check_hierarchy(&self, topology: &Topology) -> Result<(), NetError> {
         use AllReduceChoice::{Hierarchical, HierarchicalHalvingDoubling};
         let asked = matches!(self.all_reduce, Hierarchical | HierarchicalHalvingDoubling);
-        if !asked || topology.groups().is_some() {
+        let asked = [
+            (asked, "all_reduce", "sums"),
+            (
+                self.exchange == ExchangeKind::Hierarchical,
+                "exchange",
+                "exchanges",
+            ),
+        ];
+        let Some((_, key, does)) = asked.into_iter().find(|(asked, ..)| *asked) else {
+            return Ok(());
+        };
+        if topology.groups().is_some() {
             return Ok(());
         }
-        let reason = "sums first among neighbours, and on this network nobody has any: describe a \
-                      `machine`, take another topology, or another all_reduce";
-        Err(wrong("network.all_reduce", reason))
+        let reason = format!(
+            "{does} first among neighbours, and on this network nobody has any: describe a `machine`, take another \
+             topology, or another {key}"
+        );
+        Err(wrong(format!("network.{key}"), reason))
     }
 
     /// Every worker's own link.
@@ -415,6 +433,14 @@ impl NetworkSpec {
             window: spec.window.0 as f64,
             latency_factor: spec.latency_factor,
         }))
+    }
+
+    /// Whether its preset joins accelerators by `NVLink`: all workers, or those of a machine.
+    pub(crate) fn has_nvlink(&self) -> bool {
+        let preset = self.preset.as_deref().map(presets::find);
+        preset
+            .and_then(Result::ok)
+            .is_some_and(|preset| preset.name == "nvlink" || preset.machine.is_some())
     }
 
     /// What a message costs its ends by the preset, where the preset's links are used.

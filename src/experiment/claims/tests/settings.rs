@@ -18,15 +18,15 @@ fn two_settings(of: [[f64; 3]; 2]) -> Vec<RunRow> {
 
 #[test]
 fn on_average_is_the_mean_over_settings_taken_by_seed() {
-    // What one setting loses the other gains, seed by seed: the mean has no noise at all.
-    let rows = two_settings([[-0.04, 0.02, 0.05], [0.06, 0.0, -0.03]]);
+    // What one setting loses the other gains, seed by seed: the mean has hardly any noise.
+    let rows = two_settings([[-0.04, 0.02, 0.05], [0.059, 0.0, -0.029]]);
     let row = judge(
         "test_accuracy",
         "{ strategy = 'varco', to = 'full', within = 0.02, over = 'mean' }",
         &rows,
     );
     close(row.measured, 0.01);
-    close(row.low, 0.01);
+    close(row.low, 0.01 - 4.302_652_730 * 0.000_5 / 3_f64.sqrt());
     assert_eq!(row.verdict, "reproduced");
     assert_eq!(
         row.expected,
