@@ -42,11 +42,6 @@ impl NetworkSpec {
             let reason = format!("must be 1 to {gpus}, one for each GPU, not {nics}");
             return Err(wrong("network.machine.nics", reason));
         }
-        if !gpus.is_multiple_of(nics) {
-            let reason =
-                format!("must divide the {gpus} of a machine into equal blocks, not {nics}");
-            return Err(wrong("network.machine.nics", reason));
-        }
         let count = workers.div_ceil(gpus);
         let machines = Machines { gpus, nics, count };
         for way in if half { &[""][..] } else { &[" out", " in"] } {

@@ -190,10 +190,6 @@ fn switches_that_cannot_be_are_refused_by_key() {
             "network.machine.nics: must be 1 to 2",
         ),
         (
-            format!("machine = {{ gpus = 4, nics = 3, {nic} }}"),
-            "network.machine.nics: must divide the 4 of a machine",
-        ),
-        (
             "exchange = \"hierarchical\"".to_owned(),
             "network.exchange: exchanges first among neighbours",
         ),
