@@ -274,12 +274,13 @@ fn changed(change: &Change, ranking: &[Advised]) -> String {
         return "no strategy fits".to_owned();
     };
     let Some(first) = ranking.first() else {
-        return format!("{} fit, {then} first: {}", new.join(", "), seconds(*took));
+        let new = new.join(", ");
+        return format!("there is room for {new}; {then} first: {}", seconds(*took));
     };
     let fit = if new.is_empty() {
         String::new()
     } else {
-        format!("; {} fit then", new.join(", "))
+        format!("; there is room for {}, too", new.join(", "))
     };
     let time = |strategy: &str| {
         let found = change.ranking.iter().find(|(name, _)| name == strategy);

@@ -297,7 +297,8 @@ impl Adviser<'_> {
             }
             self.preparation.on_network_times(1.0);
             ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
-            if exists {
+            // A network changes no memory: that nothing fits is said where workers are others.
+            if exists && !(ranking.is_empty() && to.network() != 1.0) {
                 changes.push(Change { to, ranking });
             }
         }

@@ -198,6 +198,33 @@ fn what_no_device_can_hold_is_left_out_with_both_sizes() {
 }
 
 #[test]
+fn what_is_too_large_now_counts_where_there_is_room() {
+    let text = "name = \"room\"\nseeds = [0]\n\
+        dataset = { counts = { rmat = { scale = 23 }, features = 128, classes = 16 } }\n\
+        model = { kind = \"sage\", layers = 3, hidden = 256 }\ntraining = { epochs = 2 }\n\
+        partition = { method = \"random\", workers = 16 }\nnetwork = { preset = \"ethernet-10g\" }\n\
+        compute = { timing = { profile = \"t4\" } }\nstrategy = [{ kind = \"isolated\" }, { kind = \"varco\" }]\n";
+    let (code, advice, error) = advice(text, &[]);
+    assert_eq!(code, 0, "{error}");
+    let advised = |list: &str| {
+        let list = advice[0][list].as_array().expect("a list").iter();
+        list.map(|entry| entry["strategy"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (ranking, left_out) = (advised("ranking"), advised("left_out"));
+    assert!(ranking.contains(&"isolated".to_owned()), "{ranking:?}");
+    assert!(left_out.contains(&"varco".to_owned()), "{left_out:?}");
+    let changes = advice[0]["changes"].as_array().expect("changes").iter();
+    let fits = |to: &str| {
+        let change = changes.clone().find(|change| change["to"] == to);
+        let ranking = change.expect(to)["ranking"].as_array().expect("a ranking");
+        ranking.iter().any(|entry| entry[0] == "varco")
+    };
+    assert!(fits("twice_the_workers"));
+    assert!(!fits("half_the_workers") && !fits("faster_network"));
+}
+
+#[test]
 fn a_probe_trains_a_part_of_the_graph() {
     let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
         training = { epochs = 5 }\npartition = { workers = 2 }\nnetwork = { preset = \"ethernet-1g\" }\n\

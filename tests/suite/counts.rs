@@ -377,6 +377,13 @@ fn errors_of_the_smallest_graph_that_was_trained_are_within_those_that_are_told(
         }
     }
     assert_eq!(held, 12);
+    // More parts are more unequal than counts say, and nothing of the kind was trained.
+    let more = [&project[..], &["--json", "--set", "partition.workers=32"]].concat();
+    let (code, json, error) = told(here, &more);
+    assert_eq!(code, Some(0), "{error}");
+    let cells: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let cells = cells.as_array().expect("cells");
+    assert!(cells.iter().all(|cell| cell["validated"].is_null()));
 }
 
 #[test]

@@ -207,6 +207,7 @@ impl ClaimSpec {
 }
 
 /// What the runs say of one claim.
+#[derive(Clone)]
 struct Found {
     /// What was asked of which settings.
     expected: String,
@@ -244,15 +245,13 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
         return rows(claims, runs, found.collect(), statistics);
     };
     let at_looks = at_looks(runs, looks);
-    let counts = looks.counts();
+    let found = |claim| sequence::found(claim, &at_looks, looks, statistics);
+    let found: Vec<Vec<Found>> = claims.iter().map(found).collect();
     let mut decided_after: Vec<Option<u64>> = vec![None; claims.len()];
     let mut judged = Vec::new();
-    for (look, &seeds) in counts.iter().enumerate() {
-        let so_far = &at_looks[..=look];
-        let found = claims
-            .iter()
-            .map(|claim| sequence::found(claim, so_far, looks, statistics));
-        judged = rows(claims, runs, found.collect(), statistics);
+    for (look, seeds) in looks.counts().into_iter().enumerate() {
+        let after = found.iter().map(|after| after[look].clone());
+        judged = rows(claims, runs, after.collect(), statistics);
         for (row, decided) in judged.iter().zip(&mut decided_after) {
             if row.verdict != ClaimRow::INCONCLUSIVE {
                 decided.get_or_insert(seeds as u64);

@@ -28,13 +28,13 @@ pub(super) fn at_looks(runs: &[RunRow], looks: Looks) -> Vec<Vec<RunRow>> {
         .collect()
 }
 
-/// What the runs of all looks say of a claim, as far as all its cells have the seeds.
+/// What the runs say of a claim after each of the looks, as far as all its cells have the seeds.
 pub(super) fn found(
     claim: &ClaimSpec,
     at_looks: &[Vec<RunRow>],
     looks: Looks,
     statistics: &Statistics,
-) -> Found {
+) -> Vec<Found> {
     let mut found = Found {
         expected: claim.expected(),
         evidence: Evidence::NOTHING,
@@ -44,7 +44,7 @@ pub(super) fn found(
     };
     let all = at_looks.last().map_or(&[][..], Vec::as_slice);
     let cells = claim.compare.cells(all.iter().map(Named::from));
-    let mut spent = 0.0;
+    let (mut spent, mut after) = (0.0, Vec::new());
     for (look, (runs, seeds)) in at_looks.iter().zip(looks.counts()).enumerate() {
         let has = |cell: &&str| runs.iter().filter(|run| run.cell == **cell).count() == seeds;
         if !cells.iter().all(has) {
@@ -66,8 +66,11 @@ pub(super) fn found(
         });
         // Figures are those of all seeds so far.
         (found.expected, found.evidence) = (expected, evidence);
+        after.push(found.clone());
     }
-    found
+    // Without further seeds it stays as it is.
+    after.resize(at_looks.len(), found);
+    after
 }
 
 /// Cells of the claims that the seeds of a look, counted from 0, leave open.

@@ -1,5 +1,6 @@
 //! Verdicts on small tables of runs.
 
+mod evidence;
 mod sequence;
 mod settings;
 
@@ -232,89 +233,6 @@ fn measures_are_the_number_columns_and_node_data() {
     let measures = measures();
     assert!(measures.contains(&"test_accuracy") && measures.contains(&"node_data_bytes"));
     assert!(!measures.contains(&"strategy"));
-}
-
-#[test]
-fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
-    // As in a published table: three seeds a third of a point apart to the last digit, and not in the
-    // mean of many.
-    let asked = "{ strategy = 'a', to = 'b', at_most_below = 0.003 }";
-    let verdict = |below: f64, seeds: usize| {
-        let others: Vec<f64> = (0..seeds).map(|seed| 0.8 + 0.01 * seed as f64).collect();
-        let own: Vec<f64> = others.iter().map(|other| other - below).collect();
-        let mut rows = runs("a", &own, &vec![5; seeds]);
-        rows.extend(runs("b", &others, &vec![10; seeds]));
-        let row = judge("test_accuracy", asked, &rows);
-        let fewer = "{ strategy = 'a', to = 'b', times_less = 2 }";
-        let bytes = judge("node_data_bytes", fewer, &rows);
-        assert_eq!(bytes.verdict, ClaimRow::REPRODUCED, "bytes need no spread");
-        (row.verdict, row.p_value)
-    };
-    assert_eq!(
-        verdict(0.0037, 3),
-        (ClaimRow::INCONCLUSIVE.to_owned(), Some(0.25))
-    );
-    assert_eq!(
-        verdict(0.0037, 6),
-        (ClaimRow::NOT_REPRODUCED.to_owned(), Some(0.03125))
-    );
-    // Trainings that come to the same.
-    assert_eq!(verdict(0.0, 3).0, ClaimRow::REPRODUCED);
-}
-
-#[test]
-fn what_is_equal_is_not_more_by_a_margin_of_nothing() {
-    let mut rows = runs("a", &[0.8, 0.81, 0.82], &[0; 3]);
-    rows.extend(runs("b", &[0.8, 0.81, 0.82], &[0; 3]));
-    for (asked, verdict) in [
-        ("at_least_above", ClaimRow::NOT_REPRODUCED),
-        ("at_least_below", ClaimRow::NOT_REPRODUCED),
-        ("at_most_below", ClaimRow::REPRODUCED),
-        ("within", ClaimRow::REPRODUCED),
-    ] {
-        let asked = format!("{{ strategy = 'a', to = 'b', {asked} = 0 }}");
-        assert_eq!(
-            judge("test_accuracy", &asked, &rows).verdict,
-            verdict,
-            "{asked}"
-        );
-    }
-}
-
-#[test]
-fn what_can_be_told_of_factors_is_a_difference_of_factors() {
-    // 90 to 110 times less, which is asked to be 100.
-    let mut rows = runs("a", &[0.0; 3], &[1_000_000; 3]);
-    rows.extend(runs(
-        "b",
-        &[0.0; 3],
-        &[90_000_000, 100_000_000, 110_000_000],
-    ));
-    let asked = "{ strategy = 'a', to = 'b', times_less = 100 }";
-    let row = judge("node_data_bytes", asked, &rows);
-    // Quotients of 1/100 that are 0.001 apart: (4.303 + 1.061) · 0.001 / √3 of 0.01, a third.
-    let detectable = row.detectable.unwrap();
-    assert!((20.0..30.0).contains(&detectable), "{detectable}");
-}
-
-#[test]
-fn one_of_many_settings_takes_more_seeds_to_break_a_claim() {
-    let asked = "{ strategy = 'a', to = 'b', at_most_below = 0.01 }";
-    let needed = |settings: u64| {
-        let mut rows = Vec::new();
-        for workers in 0..settings {
-            // The first breaks it, but for its noise; the others are far from it.
-            let below = if workers == 0 { 0.02 } else { 0.0 };
-            rows.extend(swept(
-                workers,
-                "a",
-                &[0.8 - below, 0.83 - below, 0.8 - below],
-            ));
-            rows.extend(swept(workers, "b", &[0.8, 0.8, 0.83]));
-        }
-        judge("test_accuracy", asked, &rows).seeds_needed.unwrap()
-    };
-    assert!(needed(8) > needed(1), "{} and {}", needed(8), needed(1));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod error;
 mod flows;
 mod homes;
 mod locate;
+mod nvlink;
 mod overrides;
 mod path;
 mod scale;
@@ -29,7 +30,6 @@ mod sweep;
 mod tests;
 mod twice;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -244,21 +244,6 @@ impl Experiment {
     /// fastest) with every strategy. Each cell has been read and checked like a file of its own.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
-    }
-
-    /// What to know of networks with `NVLink` if messages do not go by it.
-    pub(crate) fn note_on_nvlink(&self) -> Option<String> {
-        let passed_by = self.cells.iter().map(|cell| &cell.settings);
-        let passed_by = passed_by.filter(|settings| settings.passes_nvlink_by());
-        let presets = passed_by.filter_map(|settings| settings.network.preset.as_deref());
-        let presets: Vec<&str> = presets.collect::<BTreeSet<_>>().into_iter().collect();
-        (!presets.is_empty()).then(|| {
-            format!(
-                "{}: each message is copied through the host's memory, as compute.timing does unless it is told \
-                 otherwise; with staging = false beside the profile messages go by NVLink",
-                presets.join(", ")
-            )
-        })
     }
 
     /// The experiment as an experiment file that leaves nothing to defaults. Two files that mean

@@ -46,12 +46,6 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Whether messages are copied through the host's memory though `NVLink` joins accelerators.
-    pub(super) fn passes_nvlink_by(&self) -> bool {
-        let staged = matches!(&self.compute.timing, Timing::Modelled(timing) if timing.staging);
-        staged && self.partition.workers > 1 && self.network.has_nvlink()
-    }
-
     /// Reads and checks the sections.
     pub(super) fn read(
         document: &Document,

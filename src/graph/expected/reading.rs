@@ -342,6 +342,17 @@ mod tests {
     }
 
     #[test]
+    fn quadrants_that_are_one_but_for_rounding_leave_nothing_to_the_last() {
+        // In one order these shares add up to more than 1, in the other to less than nothing left.
+        for quadrants in ["0.8, 0.1, 0.1", "0.55, 0.25, 0.2", "0.1, 0.2, 0.7"] {
+            let text = format!("rmat = {{ scale = 10, quadrants = [{quadrants}] }}");
+            let counted = spec(&text).read(Path::new("")).expect(&text);
+            let edges = counted.graph.edges();
+            assert!(edges.is_finite() && edges > 1_000.0, "{text}: {edges}");
+        }
+    }
+
+    #[test]
     fn what_contradicts_itself_is_refused() {
         for (text, message) in [
             (
@@ -376,6 +387,10 @@ mod tests {
             (
                 "rmat = { scale = 4, quadrants = [0.9, 0.2, 0.2] }",
                 "together at most 1",
+            ),
+            (
+                "rmat = { scale = 4, edge_factor = 0.1 }",
+                "`edge_factor` 0.1 cannot give each node a neighbour",
             ),
             (
                 "rmat = { scale = 4 }\ntrain = 0",

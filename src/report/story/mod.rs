@@ -332,6 +332,11 @@ mod tests {
         tell(&series::cells(runs, &[])).sentences.join(" ")
     }
 
+    fn says(runs: &[RunRow], sentence: &str) {
+        let story = sentences(runs);
+        assert!(story.contains(sentence), "{sentence}: {story}");
+    }
+
     #[test]
     fn the_story_names_the_winner_the_saver_and_the_factor() {
         let runs = [
@@ -339,28 +344,19 @@ mod tests {
             run("isolated", 0, 0.70, 0, 1_000_000),
             run("retexo", 0, 0.811, 100_000, 1_000_000),
         ];
+        says(&runs, "full is the most accurate: 81.5 % of test nodes.");
+        says(&runs, "No node data at all is sent by isolated.");
+        says(
+            &runs,
+            "The least node data among the others is sent by retexo: 100 kB, 50.0× less than the 5.00 MB of full, at 0.4 \
+             points lower accuracy.",
+        );
+        says(&runs, "outweigh node data for retexo (10.0×):");
+        says(
+            &runs,
+            "isolated is the fastest: 1.00 s, 6.00× faster than full, at 11.5 points lower accuracy.",
+        );
         let story = sentences(&runs);
-        assert!(
-            story.contains("full is the most accurate: 81.5 % of test nodes."),
-            "{story}"
-        );
-        assert!(
-            story.contains("No node data at all is sent by isolated."),
-            "{story}"
-        );
-        let least = "The least node data among the others is sent by retexo: 100 kB, 50.0× less than the 5.00 MB of \
-                     full, at 0.4 points lower accuracy.";
-        assert!(story.contains(least), "{story}");
-        assert!(
-            story.contains("outweigh node data for retexo (10.0×):"),
-            "{story}"
-        );
-        assert!(
-            story.contains(
-                "isolated is the fastest: 1.00 s, 6.00× faster than full, at 11.5 points lower accuracy."
-            ),
-            "{story}"
-        );
         assert!(story.starts_with("In simulated time"), "{story}");
     }
 
@@ -368,9 +364,10 @@ mod tests {
     fn who_sends_no_node_data_but_repartitions_is_said_to() {
         let mut grappa = run("grappa", 0, 0.8, 0, 10);
         grappa.measured.as_mut().unwrap().repartition_bytes = 35_300_000;
-        let story = sentences(&[run("full", 0, 0.8, 2_000, 10), grappa]);
-        let said = "No node data at all is sent by grappa (which moves 35.3 MB to repartition).";
-        assert!(story.contains(said), "{story}");
+        says(
+            &[run("full", 0, 0.8, 2_000, 10), grappa],
+            "No node data at all is sent by grappa (which moves 35.3 MB to repartition).",
+        );
     }
 
     #[test]
@@ -392,10 +389,9 @@ mod tests {
             run("isolated", 0, 0.50, 1, 1),
             run("isolated", 1, 0.51, 1, 1),
         ];
-        let story = sentences(&runs);
-        assert!(
-            story.contains("within one standard deviation of it: varco (80.5 %)."),
-            "{story}"
+        says(
+            &runs,
+            "within one standard deviation of it: varco (80.5 %).",
         );
     }
 
@@ -407,14 +403,15 @@ mod tests {
             run("many", 0, 0.81, 1_000_000, 1),
             run("many", 1, 0.50, 9_000_000, 1),
         ];
-        let story = sentences(&runs);
-        for says in [
-            "many is the fastest",
+        says(&runs, "many is the fastest");
+        says(
+            &runs,
             "The least node data is sent by many: 1.00 MB, 2.00× less",
+        );
+        says(
+            &runs,
             "Over a single seed, many is the most accurate: 81.0 %",
-        ] {
-            assert!(story.contains(says), "{says}: {story}");
-        }
+        );
     }
 
     #[test]
