@@ -80,9 +80,9 @@ impl RunError {
     /// code 1).
     pub(crate) fn is_input(&self) -> bool {
         match self {
-            Self::Input(error) | Self::Failed { source: error, .. } => error.is_input(),
+            Self::Input(error) => error.is_input(),
             Self::Taken { .. } | Self::Part { .. } => true,
-            Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
+            Self::Failed { .. } | Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
         }
     }
 }

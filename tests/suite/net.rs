@@ -65,13 +65,13 @@ fn the_example_ends_as_its_comment_says() {
 }
 
 #[test]
-fn a_training_that_needs_a_link_that_stays_down_is_the_files_fault() {
+fn a_link_that_stays_down_is_wrong_input_to_a_projection_and_ends_a_run_that_has_begun() {
     let text = "name = \"down\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\", hidden = 4 }\n\
         training = { epochs = 1 }\npartition = { workers = 2 }\nstrategy = [{ kind = \"full\" }]\n\
         network = { preset = \"ethernet-1g\", failure = [{ link = \"worker 0 out\", from = 0 }] }\n";
     let folder = folder(text);
-    for command in ["run", "project"] {
-        let ran = grapevine(folder.path(), &[command, "x.toml"]).expect(2);
+    for (command, code) in [("project", 2), ("run", 1)] {
+        let ran = grapevine(folder.path(), &[command, "x.toml"]).expect(code);
         let expected = "link \"worker 0 out\" is down since 0 s and never comes back";
         assert!(ran.stderr.contains(expected), "{command}: {}", ran.stderr);
     }
