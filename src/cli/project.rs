@@ -103,7 +103,7 @@ fn text(
     beside: Option<&Beside>,
 ) -> String {
     let mut shown = COLUMNS.to_vec();
-    // Of fitted cuts, and of what was trained alone.
+    // Of fitted cuts and published sizes, and of what was trained alone.
     if projections.iter().any(|cell| cell.between.is_some()) {
         shown.push(("between", between));
     }
@@ -176,7 +176,7 @@ pub(super) fn upper(cell: &Projection, text: String) -> String {
     }
 }
 
-/// The ends of bytes and time, where the cut was fitted.
+/// The ends of bytes and time, where there are two.
 fn between(cell: &Projection) -> String {
     cell.between.map_or(String::new(), |ends| {
         let (few, many) = ends.payload_bytes;

@@ -273,15 +273,17 @@ impl<'a> Preparation<'a> {
         self.fit_at(cell, seed, FitEnd::Middle)
     }
 
-    /// The same at the low and the high end of what is known of its graph; none where there is one
-    /// number for everything.
+    /// The same at the low and the high end of what is known of its graph: of a fitted cut those of
+    /// its interval; of a published graph in random parts a more skewed graph and one without skew.
+    /// None where there is one number for everything.
     ///
     /// # Errors
     /// As [`Self::fit`].
     pub(crate) fn ends(&mut self, cell: &Cell, seed: u64) -> Result<Option<[Fitted; 2]>, Error> {
         let method = self.strategy(cell)?.1.partition.method;
-        if cell.settings.dataset.counts.is_none() || method == PartitionMethod::Random {
-            return Ok(None);
+        match &cell.settings.dataset.counts {
+            Some(counts) if method != PartitionMethod::Random || counts.like.is_some() => {}
+            _ => return Ok(None),
         }
         let low = self.fit_at(cell, seed, FitEnd::Low)?;
         Ok(Some([low, self.fit_at(cell, seed, FitEnd::High)?]))

@@ -26,6 +26,7 @@ mod framing;
 mod impairment;
 mod ledger;
 mod link;
+mod memory;
 mod presets;
 mod quantity;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub(crate) use impairment::Impairment;
 pub use impairment::{Jitter, Loss};
 pub use ledger::Ledger;
 pub use link::{Link, LinkId};
+pub(crate) use memory::CodecMemory;
 pub(crate) use presets::PRESETS;
 pub use selection::{Columns, Selection};
 pub use spec::{

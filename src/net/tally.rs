@@ -1,30 +1,30 @@
 //! Numbers that codecs take down while they encode.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use super::memory::CodecMemory;
 
 /// Some numbers, of which a codec writes down its own.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Vec<f32>>);
+pub struct Tally(CodecMemory<Vec<f32>>);
 
 impl Tally {
     /// So many zeros.
     pub(crate) fn new(len: usize) -> Self {
-        Self(Mutex::new(vec![0.0; len]))
+        Self(CodecMemory::new(vec![0.0; len]))
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 
     /// All of them.
     pub(crate) fn values(&self) -> Vec<f32> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Writes some of them, from a place on.
     pub(crate) fn set(&self, start: usize, values: &[f32]) {
-        let all = &mut self.lock()[start..];
+        let all = &mut self.0.lock()[start..];
         for (place, value) in all.iter_mut().zip(values) {
             *place = *value;
         }
@@ -32,14 +32,9 @@ impl Tally {
 
     /// Adds to some of them, from a place on.
     pub(crate) fn add(&self, start: usize, values: &[f32]) {
-        let all = &mut self.lock()[start..];
+        let all = &mut self.0.lock()[start..];
         for (place, value) in all.iter_mut().zip(values) {
             *place += *value;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<f32>> {
-        // Plain numbers, each written whole: a panic elsewhere leaves nothing half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -503,9 +503,28 @@ fn a_thousand_workers_and_published_sizes_are_projected() {
     let assumed = cells[0]["assumed"].as_str().expect("a note");
     assert!(assumed.contains("size of ogbn-papers100M"), "{assumed}");
     assert!(assumed.contains("1207179 training nodes"), "{assumed}");
+    // Between what a more skewed graph sends and what one without skew sends.
+    let payload = &cells[0]["payload_bytes"];
+    let ends = &cells[0]["between"]["payload_bytes"];
+    assert!(ends[0].as_u64() < payload.as_u64(), "{ends}");
+    assert!(ends[1].as_u64() > payload.as_u64(), "{ends}");
     // Each of two epochs: 1,024 workers to 1,023 others, three layers' rows forward and two back.
     let messages = cells[0]["messages"].as_u64().expect("a number");
     assert!(messages > 2 * 4 * 1_024 * 1_023, "{messages}");
+}
+
+#[test]
+fn a_fitted_cut_of_a_published_size_says_what_it_does_not_know() {
+    let fit = "like = \"ogbn-arxiv\", fit = { scales = [9, 10, 11, 12], graphs = 1 }";
+    let like = FILE
+        .replace("rmat = { scale = 36, edge_factor = 16 }", fit)
+        .replace("\"random\"", "\"ldg\"")
+        .replace("workers = 16", "workers = 4");
+    let (code, out, error) = program("project", &like);
+    assert_eq!(code, Some(0), "{error}");
+    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let assumed = cells[0]["assumed"].as_str().expect("a note");
+    assert!(assumed.contains("no communities"), "{assumed}");
 }
 
 #[test]

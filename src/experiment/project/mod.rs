@@ -59,7 +59,7 @@ pub(crate) struct Projection {
     pub validated: Option<[f64; 2]>,
     /// Rows that cross the boundary in one exact exchange.
     pub boundary_rows: u64,
-    /// The ends between which this lies, where the cut is known by a fit.
+    /// The ends between which this lies, where the cut is known by a fit, or the degrees are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
     /// Number of messages.
@@ -100,12 +100,13 @@ pub(crate) struct Projection {
     /// As a run that was carried out, of which accuracies are not known.
     #[serde(skip)]
     pub run: RunRow,
-    /// The same at both ends, where the cut is known by a fit.
+    /// The same at both of these ends.
     #[serde(skip)]
     pub ends: Option<Box<[RunRow; 2]>>,
 }
 
-/// Between which ends a projection lies whose cut was fitted: those of the fit's interval.
+/// Between which ends a projection lies: those of the interval of a fitted cut, or of a published
+/// graph those of a more skewed one and of one without skew.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Between {
     /// Encoded values.
@@ -115,10 +116,19 @@ pub(crate) struct Between {
 }
 
 impl Between {
-    fn of(low: &Projection, high: &Projection) -> Self {
+    /// The least and the most of what is projected at the ends and between them.
+    fn of(all: [&Projection; 3]) -> Self {
+        let payload = all.map(|one| one.payload_bytes);
+        let time = all.map(|one| one.simulated_seconds);
         Self {
-            payload_bytes: (low.payload_bytes, high.payload_bytes),
-            simulated_seconds: (low.simulated_seconds, high.simulated_seconds),
+            payload_bytes: payload.iter().fold((u64::MAX, 0), |(least, most), &bytes| {
+                (least.min(bytes), most.max(bytes))
+            }),
+            simulated_seconds: time
+                .iter()
+                .fold((f64::INFINITY, 0.0), |(least, most), &time| {
+                    (least.min(time), most.max(time))
+                }),
         }
     }
 }
@@ -169,8 +179,8 @@ pub(crate) fn project(
         if let Some(ends) = preparation.ends(cell, seed)? {
             let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
             let (low, high) = (low?, high?);
-            projection.between = Some(Between::of(&low, &high));
-            // Random parts were trained; what a fit is worth its interval says.
+            projection.between = Some(Between::of([&low, &projection, &high]));
+            // Random parts of R-MAT were trained; what is known of others the ends say.
             projection.validated = None;
             projection.ends = Some(Box::new([low.run, high.run]));
         }

@@ -243,6 +243,27 @@ fn a_claim_on_a_fitted_cut_is_decided_where_both_ends_of_the_interval_agree() {
         let ends = (claim.low.expect("an end"), claim.high.expect("an end"));
         assert!((ends.0 - low).abs() < 1e-9 && (ends.1 - high).abs() < 1e-9);
     }
+    // Bytes themselves: fewer than are asked for at one end, and more at the other.
+    let [few, many] = [0, 1].map(|end: usize| {
+        let ends = projections[0].ends.as_ref();
+        bytes(&ends.expect("the cut is fitted")[end])
+    });
+    let compare = "{ strategy = \"isolated\", to = \"full\", times_less = TIMES }";
+    for (bounds, verdict) in [
+        ([0.99 * few, 1.01 * many], ClaimRow::REPRODUCED),
+        (
+            [0.6 * few + 0.4 * many, 0.4 * few + 0.6 * many],
+            ClaimRow::INCONCLUSIVE,
+        ),
+        ([1.01 * many, 1.02 * many], ClaimRow::NOT_REPRODUCED),
+    ] {
+        let between = format!("{{ strategy = \"full\", between = {bounds:?} }}");
+        let judged = verdicts(&experiment(&CUT.replace(compare, &between)), &projections);
+        assert_eq!(
+            judged.claims[0].verdict, verdict,
+            "{bounds:?} of {few} to {many}"
+        );
+    }
 }
 
 #[test]

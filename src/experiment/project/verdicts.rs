@@ -19,7 +19,7 @@ pub(crate) struct Verdicts {
 }
 
 /// Judges the claims. A projection is one number and no sample, so that a verdict needs no seeds;
-/// where a cut is known by a fit, it has to be the same at both ends of the interval.
+/// where it lies between two ends, it has to be the same everywhere between them.
 pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> Verdicts {
     let statistics = Statistics {
         minimum_seeds: 1,
@@ -58,11 +58,19 @@ pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> V
         (row.p_value, row.p_adjusted, row.seeds) = (None, None, 0);
         if let Some([low, high]) = &ends {
             let ends = [&low[place], &high[place]];
-            let values = ends.map(|end| end.measured);
-            if let [Some(one), Some(other)] = values {
-                (row.low, row.high) = (Some(one.min(other)), Some(one.max(other)));
+            let values = [ends[0].measured, row.measured, ends[1].measured];
+            // Too few at one end and too many at the other: between them it may be right.
+            let mut crossed = false;
+            if let [Some(one), Some(middle), Some(other)] = values {
+                // What is measured of a cache, or of a quotient, may be most in the middle.
+                let low = one.min(middle).min(other);
+                let high = one.max(middle).max(other);
+                (row.low, row.high) = (Some(low), Some(high));
+                let asked = experiment.claims.iter().find(|claim| claim.id == row.id);
+                let asked = asked.and_then(|claim| claim.compare.both_bounds());
+                crossed = asked.is_some_and(|[least, most]| low < least && most < high);
             }
-            if ends.iter().any(|end| end.verdict != row.verdict) {
+            if crossed || ends.iter().any(|end| end.verdict != row.verdict) {
                 ClaimRow::INCONCLUSIVE.clone_into(&mut row.verdict);
             }
         }

@@ -28,11 +28,12 @@ table! {
         assumed: Option<String>,
         /// Rows that cross the boundary in one exact exchange: (node, receiving worker) pairs.
         boundary_rows: Option<u64>,
-        /// Lower end of the payload, where the cut is known by a fit; null elsewhere.
+        /// Lower end of the payload, where the cut is known by a fit, or of a published graph its
+        /// size alone; null elsewhere.
         payload_bytes_low: Option<u64>,
         /// Upper end of it.
         payload_bytes_high: Option<u64>,
-        /// Lower end of the virtual time, where the cut is known by a fit; null elsewhere.
+        /// Lower end of the virtual time, there; null elsewhere.
         simulated_seconds_low: Option<f64>,
         /// Upper end of it.
         simulated_seconds_high: Option<f64>,

@@ -29,6 +29,15 @@ pub(crate) fn graph(degrees: &[(f64, f64)]) -> ExpectedGraph {
     }
 }
 
+/// A graph in which so many nodes share so many ends of edges out as evenly as whole numbers allow:
+/// of all graphs with as many edges the one whose random parts have most boundary rows, for the
+/// chance that a part has none of a node's d neighbours is convex in d.
+pub(crate) fn even(nodes: f64, ends: f64) -> ExpectedGraph {
+    let degree = (ends / nodes).floor();
+    let more = ends - degree * nodes;
+    graph(&[(degree, nodes - more), (degree + 1.0, more)])
+}
+
 /// The least degree, and the number of nodes with it or more, that have more ends of edges than
 /// they can have; none if there is a graph with these degrees.
 ///
@@ -58,8 +67,19 @@ pub(crate) fn beyond(degrees: &[(f64, f64)]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::cora;
+    use crate::graph::expected::{PUBLISHED, PublishedSize};
+    use crate::graph::{Csr, bundled, cora};
+    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    /// How many nodes of a graph have which degree.
+    fn of(graph: &Csr) -> Vec<(f64, f64)> {
+        let mut degrees: BTreeMap<usize, f64> = BTreeMap::new();
+        for node in 0..graph.nodes() {
+            *degrees.entry(graph.degree(node)).or_default() += 1.0;
+        }
+        degrees.into_iter().map(|(d, n)| (d as f64, n)).collect()
+    }
 
     #[test]
     fn a_star_has_the_boundary_that_can_be_counted_by_hand() {
@@ -73,15 +93,52 @@ mod tests {
     #[test]
     fn the_degrees_of_cora_give_the_sum_over_its_nodes() {
         let cora = cora().unwrap().graph;
-        let mut degrees: BTreeMap<usize, f64> = BTreeMap::new();
-        for node in 0..cora.nodes() {
-            *degrees.entry(cora.degree(node)).or_default() += 1.0;
-        }
-        let degrees: Vec<(f64, f64)> = degrees.into_iter().map(|(d, n)| (d as f64, n)).collect();
         let expected: f64 = (0..cora.nodes())
             .map(|node| 3.0 * (1.0 - 0.75_f64.powi(i32::try_from(cora.degree(node)).unwrap())))
             .sum();
-        assert!((graph(&degrees).boundary_rows(4) - expected).abs() < 1e-6);
+        assert!((graph(&of(&cora)).boundary_rows(4) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn real_graphs_lie_between_what_stands_in_for_graphs_of_their_size() {
+        // A board has next to no skew.
+        for (data, most) in [(cora(), 0.2), (bundled::minesweeper(), 0.3)] {
+            let real = data.unwrap().graph;
+            let size = PublishedSize {
+                nodes: real.nodes() as u64,
+                edges: real.edges() as u64 / 2,
+                ..PUBLISHED[0]
+            };
+            let [skewed, middle] =
+                [size.skewed(), size.rmat()].map(|rmat| rmat.law().unwrap().graph());
+            let even = even(real.nodes() as f64, real.edges() as f64);
+            let all = [skewed, graph(&of(&real)), even, middle];
+            for workers in [2, 4, 16, 64] {
+                let rows = all.each_ref().map(|graph| graph.boundary_rows(workers));
+                let [skewed, real, even, middle] = rows;
+                assert!(skewed < real && real < even, "{workers} workers: {rows:?}");
+                let off = middle / real - 1.0;
+                assert!(off.abs() < most, "{workers} workers: {rows:?}, {off}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_degrees_have_more_boundary_rows_than_even_ones(
+            degrees in proptest::collection::vec((0_u32..200, 1_u32..50), 1..12),
+            workers in 2_usize..40,
+        ) {
+            let degrees: Vec<(f64, f64)> = (degrees.into_iter())
+                .map(|(degree, nodes)| (f64::from(degree), f64::from(nodes)))
+                .collect();
+            let any = graph(&degrees);
+            let even = even(any.nodes(), any.edges());
+            prop_assert!((even.nodes() - any.nodes()).abs() < 1e-6);
+            prop_assert!((even.edges() - any.edges()).abs() < 1e-6);
+            let [any, even] = [any, even].map(|graph| graph.boundary_rows(workers));
+            prop_assert!(any <= even * (1.0 + 1e-12), "{any} {even}");
+        }
     }
 
     #[test]

@@ -29,6 +29,9 @@ const TRAIN: f64 = 0.1;
 pub struct Counted {
     /// The graph.
     pub graph: ExpectedGraph,
+    /// Where `graph` stands in for a published one: a more skewed graph of its size, and one
+    /// without skew.
+    pub(crate) ends: Option<[ExpectedGraph; 2]>,
     /// Nodes that train.
     pub training: f64,
     /// Width of the features.
@@ -101,7 +104,8 @@ impl CountSpec {
                 like.rmat().law()?.graph(),
                 Some(like.rmat()),
                 format!(
-                    "an R-MAT graph of the size of {} in place of its degrees ({})",
+                    "an R-MAT graph of the size of {} in place of its degrees, between one that is more skewed and one \
+                     without skew ({})",
                     like.name, like.source
                 ),
             ),
@@ -113,8 +117,16 @@ impl CountSpec {
             (None, Some(training)) => training as f64,
             (train, _) => share(train.unwrap_or(TRAIN)),
         };
+        let ends = match like {
+            Some(like) => {
+                let even = degrees::even(graph.nodes(), graph.edges());
+                Some([like.skewed().law()?.graph(), even])
+            }
+            None => None,
+        };
         Ok(Counted {
             graph,
+            ends,
             training,
             features,
             classes,

@@ -25,9 +25,9 @@ mod tests;
 mod whole;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -46,11 +46,11 @@ pub struct Shards {
     folder: PathBuf,
     meta: Meta,
     hash: [u8; 32],
-    /// Files that were found to be what `meta.json` says.
-    checked: Mutex<BTreeSet<PathBuf>>,
-    whole: Mutex<Option<Arc<Whole>>>,
+    /// The arrays of all parts; set is what was found to be as `meta.json` says.
+    checked: BTreeMap<PathBuf, OnceLock<()>>,
+    whole: OnceLock<Arc<Whole>>,
     /// The same without features and labels.
-    structure: Mutex<Option<Arc<Whole>>>,
+    structure: OnceLock<Arc<Whole>>,
 }
 
 impl Shards {
@@ -91,13 +91,18 @@ impl Shards {
         if let Err(what) = meta.is_sound() {
             return wrong(format!("is not as it was written: {what}"));
         }
+        let files = meta.parts.iter().enumerate().flat_map(|(rank, part)| {
+            let names = part.files.keys();
+            names.map(move |name| (folder_of(folder, rank).join(name), OnceLock::new()))
+        });
+        let checked = files.collect();
         Ok(Self {
             folder: folder.to_owned(),
             meta,
             hash: Sha256::digest(&text).into(),
-            checked: Mutex::default(),
-            whole: Mutex::default(),
-            structure: Mutex::default(),
+            checked,
+            whole: OnceLock::new(),
+            structure: OnceLock::new(),
         })
     }
 

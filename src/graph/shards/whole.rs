@@ -1,6 +1,6 @@
 //! All parts put together again.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{PartData, Shards, Storage};
 use crate::graph::{
@@ -44,8 +44,7 @@ impl Shards {
     /// # Errors
     /// If a file of any part is missing or damaged, or there is no memory for all of them.
     pub fn whole(&self) -> Result<Arc<Whole>, GraphError> {
-        let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(whole) = &*known {
+        if let Some(whole) = self.whole.get() {
             return Ok(Arc::clone(whole));
         }
         let data = &self.meta.data;
@@ -67,8 +66,7 @@ impl Shards {
         };
         let parts = parts.into_iter().map(|data| data.part);
         let whole = self.divided(dataset, &owner, parts);
-        *known = Some(Arc::clone(&whole));
-        Ok(whole)
+        Ok(Arc::clone(self.whole.get_or_init(|| whole)))
     }
 
     /// The whole graph without features and labels: its edges, who owns which node, which train.
@@ -77,8 +75,7 @@ impl Shards {
     /// # Errors
     /// As [`Self::whole`].
     pub(crate) fn structure(&self) -> Result<Arc<Whole>, GraphError> {
-        let mut known = (self.structure.lock()).unwrap_or_else(PoisonError::into_inner);
-        if let Some(structure) = &*known {
+        if let Some(structure) = self.structure.get() {
             return Ok(Arc::clone(structure));
         }
         let data = &self.meta.data;
@@ -118,8 +115,7 @@ impl Shards {
         }
         let parts = parts.into_iter().map(|(part, _)| part);
         let structure = self.divided(dataset, &owner, parts);
-        *known = Some(Arc::clone(&structure));
-        Ok(structure)
+        Ok(Arc::clone(self.structure.get_or_init(|| structure)))
     }
 
     /// What is known of all nodes, with who owns which and whose rows cross.

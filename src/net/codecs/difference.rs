@@ -1,8 +1,9 @@
 //! Difference coding: only what the receiver does not know yet is compressed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use crate::net::memory::CodecMemory;
 use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way};
 
 /// What the messages of one worker have told so far, by layer, lane and end.
@@ -11,7 +12,7 @@ use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Row
 /// holds one copy of all rows that the worker sends and receives: as many floats as one
 /// uncompressed exchange.
 #[derive(Debug, Default)]
-pub struct DifferenceMemory(Mutex<BTreeMap<Place, Vec<f32>>>);
+pub struct DifferenceMemory(CodecMemory<BTreeMap<Place, Vec<f32>>>);
 
 /// The layer, the lane and the end of what is remembered.
 type Place = (u32, CodecLane, End);
@@ -38,7 +39,7 @@ impl DifferenceMemory {
             place: (layer, lane, end == End::Sender),
             values: values.clone(),
         };
-        self.lock().iter().map(rows).collect()
+        self.0.lock().iter().map(rows).collect()
     }
 
     /// Remembers this and nothing else.
@@ -48,12 +49,7 @@ impl DifferenceMemory {
             let end = if sends { End::Sender } else { End::Receiver };
             ((layer, lane, end), values)
         };
-        *self.lock() = rows.into_iter().map(entry).collect();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Vec<f32>>> {
-        // Rows are replaced whole, so what a panic elsewhere left is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = rows.into_iter().map(entry).collect();
     }
 
     /// What the receiver of a message holds, zeros before the first; none for a message without a
@@ -62,7 +58,7 @@ impl DifferenceMemory {
         let place = (key.layer, key.lane?, end);
         // Copied, so that the lock is not held while a codec works; a lane has one message at a
         // time.
-        let held = self.lock().get(&place).cloned();
+        let held = self.0.lock().get(&place).cloned();
         // Rows of another number or width are others, on both ends.
         let held = held.filter(|held| held.len() == values);
         Some((place, held.unwrap_or_else(|| vec![0.0; values])))
@@ -119,7 +115,7 @@ impl Codec for Difference {
         // What a codec makes, it can read.
         // What the receiver will decode, not the rows: both ends must hold the same bits.
         if let Ok(change) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
-            self.memory.lock().insert(place, sum(&held, &change));
+            self.memory.0.lock().insert(place, sum(&held, &change));
         }
         bytes
     }
@@ -136,7 +132,7 @@ impl Codec for Difference {
             return Ok(change);
         };
         let decoded = sum(&held, &change);
-        self.memory.lock().insert(place, decoded.clone());
+        self.memory.0.lock().insert(place, decoded.clone());
         Ok(decoded)
     }
 

@@ -1,10 +1,11 @@
 //! What was lost, measured where it is sent.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::memory::CodecMemory;
 use crate::net::{Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Way};
 
 /// Squared norms of what was lost and of what there was; those of several messages add up.
@@ -56,17 +57,17 @@ pub(crate) type CodingErrors = BTreeMap<(u32, CodecLane), CodingError>;
 /// The errors of one worker's messages since they were last taken. Messages whose key has no lane
 /// do not count.
 #[derive(Debug, Default)]
-pub struct Gauge(Mutex<CodingErrors>);
+pub struct Gauge(CodecMemory<CodingErrors>);
 
 impl Gauge {
     /// All of them; the gauge is empty afterwards.
     pub(crate) fn take(&self) -> CodingErrors {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 
     fn add(&self, key: CodecKey, error: CodingError) {
         let Some(lane) = key.lane else { return };
-        let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut errors = self.0.lock();
         let so_far = errors.entry((key.layer, lane)).or_default();
         *so_far = so_far.plus(error);
     }

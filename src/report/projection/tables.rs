@@ -87,7 +87,7 @@ fn sent(projections: &[Projection]) -> Table {
     let last = ["#payload", "#between", "#on the wire"];
     let headings: Vec<&str> = first.chain(kinds).chain(last).collect();
     let caption = "Bytes of the whole training by kind, and their sum; on the wire with framing. Where a cut is known by a \
-                   fit, the payload is between these ends.";
+                   fit, or a published graph by its size alone, the payload is between these ends.";
     table(NAMES[0], caption, &headings, projections, |projection| {
         let kinds = used.iter().map(|(_, kind)| {
             of(projection, *kind).map_or("–".to_owned(), |sent| bytes(sent as f64))

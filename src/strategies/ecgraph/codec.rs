@@ -1,19 +1,19 @@
 //! Rows made good by what was predicted of them, and gradients by their errors.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::net::{
-    Bits, Buckets, Bytes, Codec, CodecKey, CodecLane, NetError, RelativeError, Rows, Tally, Way,
-    check_length, f32_bytes, floats, to_bytes,
+    Bits, Buckets, Bytes, Codec, CodecKey, CodecLane, CodecMemory, NetError, RelativeError, Rows,
+    Tally, Way, check_length, f32_bytes, floats, to_bytes,
 };
 use crate::sim::{Restoring, Saving, SimError};
 
 /// What one worker remembers of its messages.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<Told>);
+pub(super) struct Memory(CodecMemory<Told>);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Told {
@@ -92,17 +92,12 @@ const CHOICES: [fn(f32, f32) -> f32; 3] = [
 ];
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        // Rows are replaced whole, so what a panic elsewhere left is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn save(&self, into: &mut Saving) {
-        into.put(&*self.lock());
+        into.put(&*self.0.lock());
     }
 
     pub(super) fn restore(&self, from: &mut Restoring<'_>) -> Result<(), SimError> {
-        *self.lock() = from.saved().take()?;
+        *self.0.lock() = from.saved().take()?;
         Ok(())
     }
 }
@@ -124,7 +119,7 @@ impl Compensated {
     }
 
     fn encode_forward(&self, rows: &Rows<'_>, key: CodecKey, lane: CodecLane) -> Vec<u8> {
-        let mut told = self.memory.lock();
+        let mut told = self.memory.0.lock();
         let trend = told.trends.entry((key.layer, lane, true)).or_default();
         if self.is_whole(key.round) {
             *trend = trend.followed_by(rows.values().to_vec(), key.round);
@@ -158,7 +153,7 @@ impl Compensated {
         key: CodecKey,
         lane: CodecLane,
     ) -> Vec<f32> {
-        let mut told = self.memory.lock();
+        let mut told = self.memory.0.lock();
         let trend = told.trends.entry((key.layer, lane, false)).or_default();
         if self.is_whole(key.round) {
             let values: Vec<f32> = floats(bytes).collect();
@@ -182,7 +177,7 @@ impl Compensated {
     }
 
     fn encode_back(&self, rows: &Rows<'_>, key: CodecKey, lane: CodecLane) -> Vec<u8> {
-        let mut told = self.memory.lock();
+        let mut told = self.memory.0.lock();
         let error = told.errors.entry((key.layer, lane)).or_default();
         // Rows of another number are others.
         if error.len() != rows.values().len() {
