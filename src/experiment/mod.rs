@@ -35,6 +35,7 @@ pub mod statistics;
 mod study;
 mod tables;
 mod trace;
+mod uneven;
 pub mod verify;
 mod weights;
 

@@ -94,3 +94,23 @@ pub(crate) fn folder_with(experiment: &str) -> tempfile::TempDir {
     fs::write(folder.path().join("x.toml"), experiment).expect("it can be written");
     folder
 }
+
+#[test]
+fn more_steps_than_equal_parts_would_have_are_said() {
+    // Random parts have 200 nodes each, of which about 100 train.
+    let text = |size: usize| {
+        let batch = format!("epochs = 1\nbatch = {{ size = {size}, fanouts = [3, 3] }}");
+        let all = EXPERIMENT.split("[[strategy]]").next().unwrap_or_default();
+        all.replace("epochs = 6", &batch) + "[[strategy]]\nkind = \"distdgl\"\n"
+    };
+    for (size, expected) in [(100, true), (300, false)] {
+        let folder = folder_with(&text(size));
+        for command in ["run", "project"] {
+            let ran = grapevine(folder.path(), &[command, "x.toml"]);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            let said = "distdgl: up to 2 steps an epoch where parts with equally many training nodes would have 1";
+            let all = ran.stdout + &ran.stderr;
+            assert_eq!(all.contains(said), expected, "{command} {size}: {all}");
+        }
+    }
+}

@@ -97,6 +97,9 @@ pub(crate) struct Projection {
     pub(crate) memory_bytes_by_worker: Vec<u64>,
     /// Whether the one fits into the other, where both are known.
     pub fits: Option<bool>,
+    /// Steps an epoch of parts that are unequal, and of equal ones.
+    #[serde(skip)]
+    pub(crate) steps: Option<[usize; 2]>,
     /// As a run that was carried out, of which accuracies are not known.
     #[serde(skip)]
     pub run: RunRow,
@@ -363,6 +366,9 @@ pub(super) fn project_cell(
             .flatten(),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
+        steps: (fitted.needs.partition.method == cell.settings.partition.method)
+            .then(|| setting.uneven_steps())
+            .flatten(),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,

@@ -3,6 +3,7 @@
 use super::{Projection, Verdicts};
 use crate::experiment::config::Experiment;
 use crate::experiment::rows::distinct;
+use crate::experiment::uneven::note_on_steps;
 
 /// What a reader of projections has to know.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,10 @@ pub(crate) fn notes(
                 .to_owned(),
         );
     }
+    let steps = projections
+        .iter()
+        .map(|one| (one.strategy.as_str(), one.steps));
+    limits.extend(note_on_steps(steps));
     limits.extend(experiment.note_on_nvlink());
     if projections.iter().any(|projection| !projection.exact) {
         limits.push(

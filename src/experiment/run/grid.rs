@@ -14,6 +14,7 @@ use crate::experiment::part::Share;
 use crate::experiment::prepare::Preparation;
 use crate::experiment::rows::distinct;
 use crate::experiment::trace::RunNames;
+use crate::experiment::uneven::note_on_steps;
 use crate::graph::PartitionMethod;
 
 /// One cell.
@@ -21,6 +22,8 @@ pub(super) struct Job<'a> {
     pub cell: &'a Cell,
     /// How its parts are made.
     pub method: PartitionMethod,
+    /// Steps an epoch of parts that are unequal, and of equal ones.
+    pub steps: Option<[usize; 2]>,
     pub epochs: usize,
     /// Whether one program plays all workers.
     pub together: bool,
@@ -104,6 +107,7 @@ impl<'a> Grid<'a> {
             let mut job = Job {
                 cell,
                 method: cell.settings.partition.method,
+                steps: None,
                 epochs: 0,
                 together: false,
                 measured: false,
@@ -143,6 +147,7 @@ impl<'a> Grid<'a> {
             let fitted = preparation.fit(job.cell, seed).map_err(input)?;
             let setting = fitted.setting;
             (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
+            job.steps = job.steps.max(setting.uneven_steps());
             job.together = fitted.needs.together;
             job.measured = !setting.models_compute();
             manifest.describe(&setting);
@@ -175,6 +180,16 @@ impl<'a> Grid<'a> {
 
 fn input(error: Error) -> RunError {
     RunError::Input(Box::new(error))
+}
+
+/// Which strategies take more steps than equal parts would give them. Those with parts of their own
+/// have batches of their own.
+pub(super) fn uneven_steps(jobs: &[Job<'_>]) -> Option<String> {
+    note_on_steps(jobs.iter().map(|job| {
+        let asked = job.cell.settings.partition.method;
+        let steps = job.steps.filter(|_| job.method == asked);
+        (job.cell.strategy.label.as_str(), steps)
+    }))
 }
 
 /// Which strategies train on other parts than [partition] asks for.
