@@ -68,6 +68,16 @@ pub struct Fitted {
     pub training: Box<dyn Training>,
 }
 
+impl Fitted {
+    /// The steps of an epoch of unequal parts and of equal ones
+    /// ([`Setting::uneven_steps`]), where the cell asked for these parts: those with parts of their
+    /// own have batches of their own.
+    pub(super) fn uneven_steps(&self, cell: &Cell) -> Option<[usize; 2]> {
+        let asked = cell.settings.partition.method == self.needs.partition.method;
+        asked.then(|| self.setting.uneven_steps()).flatten()
+    }
+}
+
 /// A graph dealt out to workers, and how long that took.
 #[derive(Clone)]
 struct Parts {

@@ -29,7 +29,7 @@ use super::{folder, resolution};
 use crate::memory;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
-use grid::{Grid, Job, Planned, parts_of_their_own, uneven_steps};
+use grid::{Grid, Job, Planned};
 use lanes::{Room, in_lanes};
 use one::{Ended, Failing, Shared};
 pub(crate) use progress::{Finished, Progress, Summary};
@@ -184,8 +184,7 @@ impl Runner<'_> {
         failures.sort_by_key(|(place, _)| *place);
         let mut tables = collected.into_tables();
         tables.claims = self.claims(&tables.runs);
-        notes.extend(parts_of_their_own(&jobs));
-        notes.extend(uneven_steps(&jobs));
+        notes.extend(grid::notes(&jobs));
         notes.extend(self.experiment.note_on_nvlink());
         notes.extend(self.notes(&tables));
         if self.part.is_none() {

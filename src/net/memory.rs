@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// State of one worker that its codecs share. A [`Codec`](super::Codec) takes `&self`, as one codec
-/// may encode for many workers at once; what it remembers of each lies here.
+/// State of one worker that its codecs share: a [`Codec`](super::Codec) takes `&self`, and what it
+/// has to remember lies here.
 #[derive(Debug, Default)]
 pub(crate) struct CodecMemory<T>(Mutex<T>);
 

@@ -97,9 +97,9 @@ impl Setting {
     /// The steps of an epoch in mini-batches, and the fewer that there would be if every worker had
     /// as many training nodes; none if they are as many.
     pub(crate) fn uneven_steps(&self) -> Option<[usize; 2]> {
-        let size = self.batches.as_ref()?.spec.size.max(1);
+        let size = self.batches.as_ref()?.spec.size;
         let each = self.training_nodes().div_ceil(self.workers());
-        let (steps, equal) = (self.steps().count(), each.div_ceil(size).max(1));
+        let [steps, equal] = [self.steps(), Steps::new(size, vec![each])].map(|all| all.count());
         (steps > equal).then_some([steps, equal])
     }
 

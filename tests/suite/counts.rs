@@ -211,6 +211,13 @@ fn program(command: &str, text: &str) -> (Option<i32>, String, String) {
     told(folder.path(), &[command, "x.toml", "--json"])
 }
 
+/// What a command that ends well answers about such a file.
+fn answer(command: &str, text: &str) -> serde_json::Value {
+    let (code, out, error) = program(command, text);
+    assert_eq!(code, Some(0), "{error}");
+    serde_json::from_str(&out).expect("JSON")
+}
+
 fn told(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let ran = grapevine(folder, &[arguments, &["--quiet"]].concat());
     (Some(ran.code), ran.stdout, ran.stderr)
@@ -218,9 +225,7 @@ fn told(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn a_trillion_edges_are_projected() {
-    let (code, out, error) = program("project", FILE);
-    assert_eq!(code, Some(0), "{error}");
-    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let cells = answer("project", FILE);
     let of = |cell: usize, key: &str| cells[cell][key].as_f64().expect("a number");
     assert!(
         cells[0]["assumed"]
@@ -268,11 +273,7 @@ fn sampled(scale: u32, drawn: bool, batch: &str) -> String {
 fn what_is_expected_of_samples_and_chunks_is_what_is_drawn_and_cut() {
     const BATCH: &str = "batch = { size = 1000, fanouts = [15, 10, 5] }";
     for (scale, batch) in [(11, BATCH), (13, BATCH), (11, ""), (13, "")] {
-        let cells = |drawn: bool| -> serde_json::Value {
-            let (code, out, error) = program("project", &sampled(scale, drawn, batch));
-            assert_eq!(code, Some(0), "{error}");
-            serde_json::from_str(&out).expect("JSON")
-        };
+        let cells = |drawn: bool| answer("project", &sampled(scale, drawn, batch));
         let (drawn, expected) = (cells(true), cells(false));
         let pairs = drawn.as_array().expect("cells").iter();
         for (drawn, expected) in pairs.zip(expected.as_array().expect("cells")) {
@@ -317,8 +318,7 @@ fn a_projection_is_a_table_and_says_what_a_worker_holds() {
     let columns: Vec<&str> = rows[0].split(',').collect();
     assert!(columns.contains(&"memory_bytes") && columns.contains(&"feature_bytes"));
     // 2^32 own nodes of 128 features alone are 2.2 TB.
-    let (_, out, _) = program("project", FILE);
-    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let cells = answer("project", FILE);
     assert!(cells[0]["memory_bytes"].as_u64().expect("bytes") > 2_199_023_255_552);
     // Random parts are equal.
     let each = cells[0]["memory_bytes_by_worker"]
@@ -497,9 +497,7 @@ fn a_thousand_workers_and_published_sizes_are_projected() {
             "like = \"ogbn-papers100M\"",
         )
         .replace("workers = 16", "workers = 1024");
-    let (code, out, error) = program("project", &like);
-    assert_eq!(code, Some(0), "{error}");
-    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let cells = answer("project", &like);
     let assumed = cells[0]["assumed"].as_str().expect("a note");
     assert!(assumed.contains("size of ogbn-papers100M"), "{assumed}");
     assert!(assumed.contains("1207179 training nodes"), "{assumed}");
@@ -520,9 +518,7 @@ fn a_fitted_cut_of_a_published_size_says_what_it_does_not_know() {
         .replace("rmat = { scale = 36, edge_factor = 16 }", fit)
         .replace("\"random\"", "\"ldg\"")
         .replace("workers = 16", "workers = 4");
-    let (code, out, error) = program("project", &like);
-    assert_eq!(code, Some(0), "{error}");
-    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let cells = answer("project", &like);
     let assumed = cells[0]["assumed"].as_str().expect("a note");
     assert!(assumed.contains("no communities"), "{assumed}");
 }
@@ -534,9 +530,7 @@ fn a_fitted_cut_is_that_of_a_larger_graph_that_is_really_cut() {
         let text = FILE
             .replace(counts, data)
             .replace("\"random\"", &format!("\"{method}\""));
-        let (code, out, error) = program("project", &text);
-        assert_eq!(code, Some(0), "{error}");
-        serde_json::from_str::<serde_json::Value>(&out).expect("JSON")[0].clone()
+        answer("project", &text)[0].clone()
     };
     for method in ["metis", "ldg", "fennel"] {
         let fitted = of(
@@ -681,12 +675,8 @@ fn a_plan_needs_no_features_of_a_generated_graph() {
     let text = format!("{}[[strategy]]\n{strategies}\n", &FILE[..first])
         .replace(counts, graph)
         .replace("workers = 16", "workers = 4");
-    let (code, out, error) = program("project", &text);
-    assert_eq!(code, Some(0), "{error}");
-    let planned: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    let (code, out, error) = program("run", &text);
-    assert_eq!(code, Some(0), "{error}");
-    let trained: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let planned = answer("project", &text);
+    let trained = answer("run", &text);
     let planned = planned.as_array().expect("cells");
     let trained = trained["runs"].as_array().expect("runs");
     assert_eq!(

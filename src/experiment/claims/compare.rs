@@ -237,21 +237,6 @@ impl Comparison {
         }
     }
 
-    /// The bounds between which a number or a difference has to lie, of claims that have both.
-    pub(in crate::experiment) const fn both_bounds(&self) -> Option<[f64; 2]> {
-        match self.condition {
-            Condition::Relative {
-                form: Form::Within,
-                by,
-                ..
-            } => Some([-by, by]),
-            Condition::Between { low, high } if low.is_finite() && high.is_finite() => {
-                Some([low, high])
-            }
-            _ => None,
-        }
-    }
-
     /// Names of the cells that are compared.
     pub(in crate::experiment) fn cells<'a>(
         &self,

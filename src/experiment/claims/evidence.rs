@@ -88,6 +88,11 @@ impl Question {
         }
     }
 
+    /// Whether both bounds lie between these two values. A claim with one bound never does.
+    pub(super) fn lies_between(self, least: f64, most: f64) -> bool {
+        least < self.low && self.high < most
+    }
+
     /// How far what is equal lies from the nearer bound, and from the other if it is between them;
     /// none for claims about a number.
     pub(super) fn at_equality(self, claim: &ClaimSpec) -> Option<[f64; 2]> {

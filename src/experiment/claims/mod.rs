@@ -140,6 +140,11 @@ impl ClaimSpec {
         format!("{} of {}", self.measure, self.compare)
     }
 
+    /// Whether all that the claim allows lies between two values of what it measures.
+    pub(in crate::experiment) fn lies_between(&self, least: f64, most: f64) -> bool {
+        Question::of(self).lies_between(least, most)
+    }
+
     /// All that the finished runs say about the claim, and what was asked of which settings.
     /// Settings of a sweep that have no runs yet are not looked at.
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {

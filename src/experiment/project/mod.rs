@@ -121,17 +121,13 @@ pub(crate) struct Between {
 impl Between {
     /// The least and the most of what is projected at the ends and between them.
     fn of(all: [&Projection; 3]) -> Self {
-        let payload = all.map(|one| one.payload_bytes);
-        let time = all.map(|one| one.simulated_seconds);
+        let mut payload = all.map(|one| one.payload_bytes);
+        let mut time = all.map(|one| one.simulated_seconds);
+        payload.sort_unstable();
+        time.sort_by(f64::total_cmp);
         Self {
-            payload_bytes: payload.iter().fold((u64::MAX, 0), |(least, most), &bytes| {
-                (least.min(bytes), most.max(bytes))
-            }),
-            simulated_seconds: time
-                .iter()
-                .fold((f64::INFINITY, 0.0), |(least, most), &time| {
-                    (least.min(time), most.max(time))
-                }),
+            payload_bytes: (payload[0], payload[2]),
+            simulated_seconds: (time[0], time[2]),
         }
     }
 }
@@ -366,9 +362,7 @@ pub(super) fn project_cell(
             .flatten(),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
-        steps: (fitted.needs.partition.method == cell.settings.partition.method)
-            .then(|| setting.uneven_steps())
-            .flatten(),
+        steps: fitted.uneven_steps(cell),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,

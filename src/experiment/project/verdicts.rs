@@ -66,9 +66,8 @@ pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> V
                 let low = one.min(middle).min(other);
                 let high = one.max(middle).max(other);
                 (row.low, row.high) = (Some(low), Some(high));
-                let asked = experiment.claims.iter().find(|claim| claim.id == row.id);
-                let asked = asked.and_then(|claim| claim.compare.both_bounds());
-                crossed = asked.is_some_and(|[least, most]| low < least && most < high);
+                let claim = experiment.claims.iter().find(|claim| claim.id == row.id);
+                crossed = claim.is_some_and(|claim| claim.lies_between(low, high));
             }
             if crossed || ends.iter().any(|end| end.verdict != row.verdict) {
                 ClaimRow::INCONCLUSIVE.clone_into(&mut row.verdict);

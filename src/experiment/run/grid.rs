@@ -145,9 +145,9 @@ impl<'a> Grid<'a> {
                 continue;
             }
             let fitted = preparation.fit(job.cell, seed).map_err(input)?;
+            job.steps = job.steps.max(fitted.uneven_steps(job.cell));
             let setting = fitted.setting;
             (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
-            job.steps = job.steps.max(setting.uneven_steps());
             job.together = fitted.needs.together;
             job.measured = !setting.models_compute();
             manifest.describe(&setting);
@@ -182,18 +182,17 @@ fn input(error: Error) -> RunError {
     RunError::Input(Box::new(error))
 }
 
-/// Which strategies take more steps than equal parts would give them. Those with parts of their own
-/// have batches of their own.
-pub(super) fn uneven_steps(jobs: &[Job<'_>]) -> Option<String> {
-    note_on_steps(jobs.iter().map(|job| {
-        let asked = job.cell.settings.partition.method;
-        let steps = job.steps.filter(|_| job.method == asked);
-        (job.cell.strategy.label.as_str(), steps)
-    }))
+/// What has to be said of parts, of other ones than [partition] asks for and of unequal ones.
+pub(super) fn notes(jobs: &[Job<'_>]) -> Vec<String> {
+    let steps = jobs
+        .iter()
+        .map(|job| (job.cell.strategy.label.as_str(), job.steps));
+    let all = parts_of_their_own(jobs).into_iter();
+    all.chain(note_on_steps(steps)).collect()
 }
 
 /// Which strategies train on other parts than [partition] asks for.
-pub(super) fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
+fn parts_of_their_own(jobs: &[Job<'_>]) -> Option<String> {
     let differ = jobs.iter().filter(|job| {
         let settings = &job.cell.settings;
         let asked = &settings.partition;
@@ -207,6 +206,4 @@ pub(super) fn parts_of_their_own(jobs: &[Job<'_>]) -> Vec<String> {
                 "{labels}: trained on parts of the strategy's own choice, not on those of [partition]; `partitioner` in runs.csv says on which"
             )
         })
-        .into_iter()
-        .collect()
 }
