@@ -20,6 +20,7 @@
 //! | [`cli`] | one file per subcommand |
 
 pub(crate) mod atomic;
+mod digits;
 pub mod graph;
 mod memory;
 pub mod net;

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
+use crate::digits::{BYTES, short};
+
 /// The limit set by hand, in bytes; none.
 static BY_HAND: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -210,13 +212,11 @@ fn folders(base: &Path, path: &str) -> Vec<PathBuf> {
 
 /// Bytes for people, in the units of `--memory`.
 fn text(bytes: u64) -> String {
-    match bytes as f64 {
-        // A product that fits no number is the largest one, which says nothing in terabytes.
-        huge if huge >= 1e15 => "more than 1 PB".to_owned(),
-        large if large >= 1e12 => format!("{:.1} TB", large / 1e12),
-        large if large >= 1e9 => format!("{:.1} GB", large / 1e9),
-        small => format!("{:.0} MB", small / 1e6),
+    // A product that fits no number is the largest one, which says nothing.
+    if bytes >= 1_000_000_000_000_000 {
+        return "more than 1 PB".to_owned();
     }
+    short(bytes as f64, &BYTES)
 }
 
 #[cfg(test)]

@@ -262,6 +262,8 @@ const fn name(other: Other) -> &'static str {
         Other::SlowerNetwork => "a tenth of the bandwidth",
         Other::HalfTheWorkers => "half the workers",
         Other::TwiceTheWorkers => "twice the workers",
+        Other::FewestRows => "the fewest rows that may cross",
+        Other::MostRows => "the most rows that may cross",
     }
 }
 

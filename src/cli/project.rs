@@ -194,6 +194,13 @@ fn memory(cell: &Projection) -> String {
     let needed = bytes(needs as f64);
     match (cell.fits, cell.device_memory_bytes) {
         (Some(false), Some(there)) => format!("{needed}, more than {}", bytes(there as f64)),
+        (None, Some(there)) => {
+            let most = cell.between.and_then(|ends| ends.memory_bytes);
+            most.map_or(needed.clone(), |(least, most)| {
+                let ends = [least, most, there].map(|size| bytes(size as f64));
+                format!("{} to {} of {}", ends[0], ends[1], ends[2])
+            })
+        }
         _ => needed,
     }
 }

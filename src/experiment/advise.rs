@@ -98,14 +98,20 @@ pub(crate) enum Other {
     HalfTheWorkers,
     /// Twice as many.
     TwiceTheWorkers,
+    /// The end at which the fewest rows cross, of a cut by a fit or a published graph by its size.
+    FewestRows,
+    /// The end at which the most cross.
+    MostRows,
 }
 
 impl Other {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 6] = [
         Self::FasterNetwork,
         Self::SlowerNetwork,
         Self::HalfTheWorkers,
         Self::TwiceTheWorkers,
+        Self::FewestRows,
+        Self::MostRows,
     ];
 
     const fn network(self) -> f64 {
@@ -113,6 +119,15 @@ impl Other {
             Self::FasterNetwork => 10.0,
             Self::SlowerNetwork => 0.1,
             _ => 1.0,
+        }
+    }
+
+    /// Which of the two ends of the graph it is.
+    const fn end(self) -> Option<usize> {
+        match self {
+            Self::FewestRows => Some(0),
+            Self::MostRows => Some(1),
+            _ => None,
         }
     }
 
@@ -270,6 +285,23 @@ impl Adviser<'_> {
         project_cell(self.experiment, cell, &fitted, |_| ())
     }
 
+    /// A cell in another setting, where it exists: what cannot be so many workers is not in the
+    /// ranking of so many.
+    fn next_to(&mut self, to: Other, cell: &Cell) -> Option<Projection> {
+        if let Some(end) = to.end() {
+            let ends = self.preparation.ends(cell, self.seed).ok()??;
+            return project_cell(self.experiment, cell, &ends[end], |_| ()).ok();
+        }
+        let mut other = cell.clone();
+        let workers = &mut other.settings.partition.workers;
+        let changed = to.workers(*workers)?;
+        // An entry with workers of its own stays as it is.
+        if !cell.strategy.with.contains_key("partition.workers") {
+            *workers = changed;
+        }
+        self.project(&other).ok()
+    }
+
     /// What fits next to the setting, of what fits in it and what is too large for it.
     fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -277,17 +309,7 @@ impl Adviser<'_> {
             let (mut ranking, mut exists) = (Vec::new(), false);
             self.preparation.on_network_times(to.network());
             for &cell in cells {
-                let mut other = cell.clone();
-                let workers = &mut other.settings.partition.workers;
-                let Some(changed) = to.workers(*workers) else {
-                    continue;
-                };
-                // An entry with workers of its own stays as it is.
-                if !cell.strategy.with.contains_key("partition.workers") {
-                    *workers = changed;
-                }
-                // What cannot be so many workers is not in the ranking of so many.
-                let Ok(found) = self.project(&other) else {
+                let Some(found) = self.next_to(to, cell) else {
                     continue;
                 };
                 exists = true;

@@ -12,9 +12,7 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Bandwidth, Bytes, NetError, Seconds};
-
-/// A unit and its power of ten.
-type Unit = (&'static str, i32);
+use crate::digits::Unit;
 
 const TIME: &[Unit] = &[
     ("s", 0),
@@ -196,31 +194,6 @@ fn advice(unit: &str, units: &[Unit]) -> String {
             format!(", did you mean \"{name}\"?")
         });
     format!("{near}; known units are {}", names.join(", "))
-}
-
-/// Three significant digits in the largest unit that leaves at least one before the point.
-/// `units` ascend; zero is shown in the base unit.
-pub(super) fn human(value: f64, units: &[Unit]) -> String {
-    // What would be rounded to 1.00 of a unit is in that unit already: 1 kB and not 1000 B.
-    let fits = |exponent: i32| value.abs() >= 0.9995 * 10_f64.powi(exponent);
-    let base = units.iter().find(|unit| unit.1 == 0);
-    let largest = units.iter().rev().find(|unit| fits(unit.1));
-    let smallest = if value == 0.0 { base } else { units.first() };
-    let &(name, exponent) = largest.or(smallest).unwrap_or(&("", 0));
-    let scaled = value / 10_f64.powi(exponent);
-    let decimals = match scaled.abs() {
-        // The bounds are those at which rounding adds a digit before the point.
-        size if size < 9.995 => 2,
-        size if size < 99.95 => 1,
-        _ => 0,
-    };
-    let text = format!("{scaled:.decimals$}");
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &text
-    };
-    format!("{text} {name}")
 }
 
 /// Text that [`Quantity::from_text`] reads back to the same bits: in the largest unit that keeps

@@ -6,7 +6,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 use super::NetError;
-use super::quantity::human;
+use crate::digits::{BYTES, short};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,24 +207,14 @@ impl Sum for Seconds {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `pad` and not `write_str`, so that widths in format strings count.
-        f.pad(&human(
-            self.0 as f64,
-            &[
-                ("B", 0),
-                ("kB", 3),
-                ("MB", 6),
-                ("GB", 9),
-                ("TB", 12),
-                ("PB", 15),
-            ],
-        ))
+        f.pad(&short(self.0 as f64, &BYTES))
     }
 }
 
 /// Three significant digits: `100 us`, `2.5 s`.
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&human(
+        f.pad(&short(
             self.0,
             &[("ns", -9), ("us", -6), ("ms", -3), ("s", 0)],
         ))
@@ -241,7 +231,7 @@ impl fmt::Display for Bandwidth {
             ("Gbps", 9),
             ("Tbps", 12),
         ];
-        f.pad(&human(self.0, &units))
+        f.pad(&short(self.0, &units))
     }
 }
 

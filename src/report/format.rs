@@ -1,15 +1,7 @@
 //! Numbers as people read them.
 
+use crate::digits::{BYTES, full};
 use crate::experiment::statistics::Summary;
-
-/// Decimal units of bytes, from large to small.
-const BYTE_UNITS: [(f64, &str); 5] = [
-    (1e12, "TB"),
-    (1e9, "GB"),
-    (1e6, "MB"),
-    (1e3, "kB"),
-    (1.0, "B"),
-];
 
 /// So many of something: `1 worker`, `4 workers`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
@@ -25,23 +17,12 @@ pub(crate) fn capitalised(text: &str) -> String {
     })
 }
 
-/// The largest decimal unit in which `bytes` is at least 1: its size in bytes and its name.
-pub(crate) fn byte_unit(bytes: f64) -> (f64, &'static str) {
-    // Rounding to three digits may carry into the next unit: 999.9 kB is 1 MB.
-    BYTE_UNITS
-        .into_iter()
-        .find(|(size, _)| bytes >= 0.9995 * size)
-        .unwrap_or((1.0, "B"))
-}
-
 /// Bytes in decimal units with three significant digits: `1.23 MB`.
 pub(crate) fn bytes(bytes: f64) -> String {
-    let (size, name) = byte_unit(bytes);
-    if size < 10.0 {
-        format!("{bytes:.0} B")
-    } else {
-        format!("{} {name}", digits(bytes / size))
+    if bytes < 999.5 {
+        return format!("{bytes:.0} B");
     }
+    full(bytes, &BYTES)
 }
 
 /// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`,

@@ -512,6 +512,55 @@ fn a_thousand_workers_and_published_sizes_are_projected() {
 }
 
 #[test]
+fn memory_of_a_published_size_lies_between_ends_that_may_disagree() {
+    let like = |workers: usize| {
+        FILE.replace(
+            "rmat = { scale = 36, edge_factor = 16 }",
+            "like = \"ogbn-papers100M\"",
+        )
+        .replace("workers = 16", &format!("workers = {workers}"))
+    };
+    // Of 64, 256 and 1,024 workers, those of `full` hold more than 40 GB, hold that at one end
+    // alone, and hold less.
+    for (workers, fits) in [(64, Some(false)), (256, None), (1024, Some(true))] {
+        let cells = answer("project", &like(workers));
+        let full = &cells[0];
+        let [few, most] = [0, 1].map(|end| full["between"]["memory_bytes"][end].as_u64());
+        let middle = full["memory_bytes"].as_u64();
+        assert!(few < middle && middle < most, "{full}");
+        assert_eq!(full["fits"].as_bool(), fits, "{full}");
+    }
+    let folder = folder_with(&like(256));
+    let (_, text, _) = told(folder.path(), &["project", "x.toml", "--out", "out"]);
+    assert!(text.contains("22.7 GB to 58.1 GB of 40.0 GB"), "{text}");
+    let table = std::fs::read_to_string(folder.path().join("out/tables/projected-memory.md"));
+    let table = table.expect("a table");
+    assert!(table.contains("fits at one end alone"), "{table}");
+}
+
+#[test]
+fn advice_about_a_published_size_says_who_is_first_at_its_ends() {
+    let like = FILE.replace(
+        "rmat = { scale = 36, edge_factor = 16 }",
+        "like = \"ogbn-products\"",
+    );
+    let time_at = |advice: &serde_json::Value, to: &str| {
+        let changes = advice[0]["changes"].as_array().expect("changes");
+        let change = changes.iter().find(|change| change["to"] == to)?;
+        let mut ranking = change["ranking"].as_array().expect("a ranking").iter();
+        ranking.find(|one| one[0] == "full")?[1].as_f64()
+    };
+    let cells = answer("project", &like);
+    let advice = answer("advise", &like);
+    let ends = &cells[0]["between"]["simulated_seconds"];
+    assert_eq!(time_at(&advice, "fewest_rows"), ends[0].as_f64());
+    assert_eq!(time_at(&advice, "most_rows"), ends[1].as_f64());
+    // Of a law that is known there are no ends.
+    let law = FILE.replace("scale = 36", "scale = 20");
+    assert_eq!(time_at(&answer("advise", &law), "most_rows"), None);
+}
+
+#[test]
 fn a_fitted_cut_of_a_published_size_says_what_it_does_not_know() {
     let fit = "like = \"ogbn-arxiv\", fit = { scales = [9, 10, 11, 12], graphs = 1 }";
     let like = FILE

@@ -8,6 +8,7 @@ mod tests;
 mod validated;
 mod verdicts;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -95,7 +96,7 @@ pub(crate) struct Projection {
     /// What each worker holds, by rank; one of them where all are alike and one was planned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) memory_bytes_by_worker: Vec<u64>,
-    /// Whether the one fits into the other, where both are known.
+    /// Whether the one fits into the other, where both are known and the ends agree.
     pub fits: Option<bool>,
     /// Steps an epoch of parts that are unequal, and of equal ones.
     #[serde(skip)]
@@ -116,20 +117,27 @@ pub(crate) struct Between {
     pub payload_bytes: (u64, u64),
     /// Virtual time when the last worker ends.
     pub simulated_seconds: (f64, f64),
+    /// What the worker holds whose device is the fullest; nothing where the plan does not say.
+    pub memory_bytes: Option<(u64, u64)>,
 }
 
 impl Between {
     /// The least and the most of what is projected at the ends and between them.
     fn of(all: [&Projection; 3]) -> Self {
-        let mut payload = all.map(|one| one.payload_bytes);
-        let mut time = all.map(|one| one.simulated_seconds);
-        payload.sort_unstable();
-        time.sort_by(f64::total_cmp);
+        let memory = all.map(|one| one.memory_bytes);
+        let memory = memory.into_iter().collect::<Option<Vec<u64>>>();
         Self {
-            payload_bytes: (payload[0], payload[2]),
-            simulated_seconds: (time[0], time[2]),
+            payload_bytes: ends(all.map(|one| one.payload_bytes), u64::cmp),
+            simulated_seconds: ends(all.map(|one| one.simulated_seconds), f64::total_cmp),
+            memory_bytes: memory.map(|of| ends([of[0], of[1], of[2]], u64::cmp)),
         }
     }
+}
+
+/// The least and the most of three.
+fn ends<T: Copy>(mut three: [T; 3], order: fn(&T, &T) -> Ordering) -> (T, T) {
+    three.sort_by(order);
+    (three[0], three[2])
 }
 
 /// How far projecting has come.
@@ -179,6 +187,9 @@ pub(crate) fn project(
             let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
             let (low, high) = (low?, high?);
             projection.between = Some(Between::of([&low, &projection, &high]));
+            if low.fits != projection.fits || high.fits != projection.fits {
+                projection.fits = None;
+            }
             // Random parts of R-MAT were trained; what is known of others the ends say.
             projection.validated = None;
             projection.ends = Some(Box::new([low.run, high.run]));

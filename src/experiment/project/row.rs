@@ -15,6 +15,7 @@ impl Projection {
     /// Its row of the table.
     pub(crate) fn row(&self, experiment: &str) -> ProjectionRow {
         let sent = self.run.measured.unwrap_or_default();
+        let ends_of_memory = self.between.and_then(|ends| ends.memory_bytes);
         ProjectionRow {
             experiment: experiment.to_owned(),
             cell: self.cell.clone(),
@@ -51,6 +52,8 @@ impl Projection {
             machine_hours: self.machine_hours,
             memory_bytes: self.memory_bytes,
             device_memory_bytes: self.device_memory_bytes,
+            memory_bytes_low: ends_of_memory.map(|ends| ends.0),
+            memory_bytes_high: ends_of_memory.map(|ends| ends.1),
         }
     }
 

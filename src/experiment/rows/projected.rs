@@ -79,6 +79,10 @@ table! {
         memory_bytes: Option<u64>,
         /// The memory of that device; null where its profile states none.
         device_memory_bytes: Option<u64>,
+        /// Lower end of what that worker holds, where the payload has ends; null elsewhere.
+        memory_bytes_low: Option<u64>,
+        /// Upper end of it.
+        memory_bytes_high: Option<u64>,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Axes: how values map to positions, and which ticks say so.
 
+use crate::digits::{BYTES, unit};
 use crate::report::format;
 
 /// What an axis measures; it decides how ticks are written.
@@ -261,7 +262,10 @@ impl Unit {
         match self {
             Self::Plain => (1.0, ""),
             Self::Percent => (0.01, "%"),
-            Self::Bytes => format::byte_unit(value),
+            Self::Bytes => {
+                let (name, exponent) = unit(value, &BYTES);
+                (10_f64.powi(exponent), name)
+            }
             Self::Seconds if value >= 0.9995 => (1.0, "s"),
             Self::Seconds if value >= 0.9995e-3 => (1e-3, "ms"),
             Self::Seconds => (1e-6, "µs"),

@@ -167,24 +167,31 @@ fn memory(projections: &[Projection]) -> Table {
         "#workers",
         "#boundary rows",
         "#memory of a worker",
+        "#between",
         "#least and median of all",
         "#of the device",
         "verdict",
         "#of all machines",
     ];
     let caption = "The memory of the worker whose device is the fullest, the least and the median of all workers, and whether that \
-                   fullest device has so much; the time of all workers together.";
+                   fullest device has so much; the time of all workers together. Where the payload is between two ends, this memory is between those.";
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
-        let verdict = match projection.fits {
-            Some(true) => "fits",
-            Some(false) => "too small",
-            None => "not known",
+        let ends = projection.between.and_then(|ends| ends.memory_bytes);
+        let verdict = match (projection.fits, ends.and(projection.device_memory_bytes)) {
+            (Some(true), _) => "fits",
+            (Some(false), _) => "too small",
+            (None, Some(_)) => "fits at one end alone",
+            (None, None) => "not known",
         };
+        let ends = ends.map_or("–".to_owned(), |(low, high)| {
+            format!("{} and {}", bytes(low as f64), bytes(high as f64))
+        });
         vec![
             projection.workers.to_string(),
             quantity(projection.boundary_rows as f64),
             known(projection.memory_bytes),
+            ends,
             spread(&projection.memory_bytes_by_worker),
             known(projection.device_memory_bytes),
             verdict.to_owned(),

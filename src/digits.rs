@@ -1,0 +1,78 @@
+//! Three significant digits in the unit that fits, as messages and reports show sizes and times.
+
+/// A unit and its power of ten.
+pub(crate) type Unit = (&'static str, i32);
+
+/// Decimal units of bytes, ascending.
+pub(crate) const BYTES: [Unit; 6] = [
+    ("B", 0),
+    ("kB", 3),
+    ("MB", 6),
+    ("GB", 9),
+    ("TB", 12),
+    ("PB", 15),
+];
+
+/// The largest of `units`, which ascend, of which `value` has at least one; zero is shown in the
+/// base unit, and what is less than one of each in the smallest.
+pub(crate) fn unit(value: f64, units: &[Unit]) -> Unit {
+    // What would be rounded to 1.00 of a unit is in that unit already: 1 kB and not 1000 B.
+    let fits = |exponent: i32| value.abs() >= 0.9995 * 10_f64.powi(exponent);
+    let base = units.iter().find(|unit| unit.1 == 0);
+    let largest = units.iter().rev().find(|unit| fits(unit.1));
+    let smallest = if value == 0.0 { base } else { units.first() };
+    largest.or(smallest).copied().unwrap_or(("", 0))
+}
+
+/// Three digits: `1.00 MB`.
+pub(crate) fn full(value: f64, units: &[Unit]) -> String {
+    let (number, name) = parts(value, units);
+    format!("{number} {name}")
+}
+
+/// Three digits, less the zeros at the end: `1 MB`.
+pub(crate) fn short(value: f64, units: &[Unit]) -> String {
+    let (number, name) = parts(value, units);
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &number
+    };
+    format!("{number} {name}")
+}
+
+fn parts(value: f64, units: &[Unit]) -> (String, &'static str) {
+    let (name, exponent) = unit(value, units);
+    let scaled = value / 10_f64.powi(exponent);
+    let decimals = match scaled.abs() {
+        // The bounds are those at which rounding adds a digit before the point.
+        size if size < 9.995 => 2,
+        size if size < 99.95 => 1,
+        _ => 0,
+    };
+    (format!("{scaled:.decimals$}"), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_are_shown_in_the_largest_unit_that_fits() {
+        for (value, whole, trimmed) in [
+            (0.0, "0.00 B", "0 B"),
+            (999.0, "999 B", "999 B"),
+            (1000.0, "1.00 kB", "1 kB"),
+            (12_340.0, "12.3 kB", "12.3 kB"),
+            (99_960.0, "100 kB", "100 kB"),
+            (999_960.0, "1.00 MB", "1 MB"),
+            (-2.5e9, "-2.50 GB", "-2.5 GB"),
+            (3e18, "3000 PB", "3000 PB"),
+        ] {
+            assert_eq!(full(value, &BYTES), whole);
+            assert_eq!(short(value, &BYTES), trimmed);
+        }
+        assert_eq!(short(1e-4, &[("us", -6), ("s", 0)]), "100 us");
+        assert_eq!(short(0.0, &[("us", -6), ("s", 0)]), "0 s");
+    }
+}
