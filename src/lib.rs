@@ -5,6 +5,7 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
+//! | `digits` | sizes and times with three digits and a unit |
 //! | [`rng`] | random streams keyed by their purpose |
 //! | `memory` | how much memory there is, before it is taken |
 //! | `parquet` | Parquet files, read without panics |

@@ -9,7 +9,9 @@ use super::output::{columns, left_columns, print, print_json, tell};
 use super::project::upper;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::statistics::Summary;
-use crate::experiment::{Advice, Advised, Change, Other, Probe, Projection, Why, advise, base_of};
+use crate::experiment::{
+    Advice, Advised, Change, NODES_A_WORKER, Other, Probe, Projection, Why, advise, base_of,
+};
 use crate::net::TrafficKind;
 use crate::report::format::{
     bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds,
@@ -26,15 +28,15 @@ const PROBE_SEEDS: u64 = 3;
 pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Also train each strategy for 30 epochs on a part of so many nodes, with three seeds, and say
-    /// what accuracy is at risk
+    /// Also train each strategy for at most 30 epochs on a part of so many nodes, with three seeds,
+    /// and say what accuracy is at risk; 250 nodes a worker, or else fewer workers
     #[arg(
         long,
         value_name = "NODES",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "2000",
-        value_parser = clap::value_parser!(u32).range(64..)
+        value_parser = clap::value_parser!(u32).range(2 * NODES_A_WORKER as i64..)
     )]
     probe: Option<u32>,
     /// Print one JSON document
@@ -337,11 +339,23 @@ fn notes(ranking: &[Advised]) -> String {
         Some(probe) => {
             let _ = writeln!(
                 notes,
-                "note: probe is test {} on {} after at most {PROBE_EPOCHS} epochs, {PROBE_SEEDS} seeds; what strategies \
-                 lose on the whole graph can be more or less",
+                "note: probe is test {} on {} over {} after {}, {PROBE_SEEDS} seeds; what strategies lose on the whole graph \
+                 can be more or less",
                 probe.metric.title(),
                 counted(probe.nodes as u64, "node"),
+                counted(probe.workers as u64, "worker"),
+                counted(probe.epochs as u64, "epoch"),
             );
+            let workers = ranking[0].projection.workers;
+            if probe.workers < workers {
+                let _ = writeln!(
+                    notes,
+                    "note: a worker of a probe has at least {NODES_A_WORKER} nodes, so that these are {} in place of {workers}: more \
+                     workers cut more edges, and strategies lose more; --probe={} has all",
+                    counted(probe.workers as u64, "worker"),
+                    workers * NODES_A_WORKER
+                );
+            }
         }
     }
     let assumed = ranking

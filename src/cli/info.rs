@@ -99,7 +99,7 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
         format!("{:.3} %", 100.0 * profile.features_filled),
     );
     match &profile.splits[..] {
-        [] => add("split of the files", "none".to_owned()),
+        [] => add("split of its own", "none".to_owned()),
         [[train, validation, test], more @ ..] => {
             let others = if more.is_empty() {
                 String::new()
@@ -109,7 +109,7 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
             let sizes = [train, validation, test]
                 .map(|size| count(*size))
                 .join(" / ");
-            add("split of the files", format!("{sizes}{others}"));
+            add("split of its own", format!("{sizes}{others}"));
         }
     }
     rows

@@ -10,24 +10,35 @@ use thiserror::Error;
 
 use crate::experiment::read_manifest;
 
-/// A folder that holds no results.
+/// A folder that holds no results, or not all of them.
 #[derive(Debug, Error)]
-#[error(
-    "{folder} is not a result folder, or a damaged one, or its Parquet files were not kept ({reason}); give the folder that `grapevine run` wrote, with its tables"
-)]
+#[error("{folder} {what}")]
 pub(super) struct BadFolder {
     /// What was given.
     pub folder: String,
-    /// What is missing.
-    pub reason: String,
+    /// What is wrong with it, and what to do.
+    pub what: String,
 }
 
 impl BadFolder {
     /// The error of what is missing in a folder.
     pub(crate) fn of(folder: &Path, reason: impl Display) -> Self {
+        let begun =
+            |manifest: Value| manifest["started"].is_string() && manifest["finished"].is_null();
+        let what = if read_manifest(folder).is_ok_and(begun) {
+            format!(
+                "has runs that have not all ended ({reason}); wait for the program that writes there, or go on with \
+                 `grapevine run … --resume`"
+            )
+        } else {
+            format!(
+                "is not a result folder, or a damaged one, or its Parquet files were not kept ({reason}); give the folder that \
+                 `grapevine run` wrote, with its tables"
+            )
+        };
         Self {
             folder: folder.display().to_string(),
-            reason: reason.to_string(),
+            what,
         }
     }
 

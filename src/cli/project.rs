@@ -9,8 +9,8 @@ use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::ProjectionRow;
 use crate::experiment::{
-    Beside, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside, notes, project,
-    verdicts, write_projection,
+    Beside, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside, free_for_projection,
+    notes, project, verdicts, write_projection,
 };
 use crate::net::TrafficKind;
 use crate::report::format::{bytes, seconds};
@@ -46,6 +46,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             what: what.to_owned(),
         }
         .into());
+    }
+    if let Some(folder) = &args.out {
+        free_for_projection(folder).map_err(crate::Error::from)?;
     }
     let trained = args.beside.as_deref().map(|folder| {
         let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;

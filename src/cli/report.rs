@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::output::{BadArgument, BadFolder, print, tell};
+use super::run::claim_line;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::config::PAPER;
@@ -59,6 +60,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     } else {
         crate::report::build(folder, &tables, &manifest)?
     };
+    if args.claims.is_some() {
+        let claims: String = tables.claims.iter().map(claim_line).collect();
+        print(&claims)?;
+    }
     for path in written.files {
         print(&format!("{}\n", path.display()))?;
     }

@@ -249,9 +249,14 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     let mean = |of: &dyn Fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
+    let diverged = if runs.iter().any(|run| run.diverged_at.is_some()) {
+        ", diverged"
+    } else {
+        ""
+    };
     vec![
         cell.to_owned(),
-        accuracy.map_or("–".to_owned(), |summary| percent_summary(&summary)),
+        accuracy.map_or("–".to_owned(), |summary| percent_summary(&summary)) + diverged,
         size(&Measured::node_data_bytes),
         size(&|run| run.parameter_gradient_bytes),
         size(&|run| run.payload_bytes - run.node_data_bytes() - run.parameter_gradient_bytes),

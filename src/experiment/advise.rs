@@ -14,7 +14,7 @@ use super::project::{Projection, project_cell};
 use super::rows::distinct;
 use crate::sim::Timing;
 use crate::strategies::Registry;
-pub(crate) use probe::Probe;
+pub(crate) use probe::{NODES_A_WORKER, Probe};
 
 /// What is advised in one setting.
 #[derive(Clone, Debug, Serialize)]

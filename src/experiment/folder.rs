@@ -10,6 +10,7 @@ use super::config::Experiment;
 use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
 use super::part::Share;
+use super::rows::{ProjectionRow, Row};
 use super::tables::Tables;
 
 /// The default folder of an experiment's results, or of a part of them.
@@ -24,36 +25,13 @@ pub(crate) fn default_out(experiment: &Experiment, part: Option<Share>) -> PathB
 /// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an
 /// experiment of that name.
 pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
-    let taken = |path: &Path, what: String| {
-        Err(RunError::Taken {
-            path: path.to_owned(),
-            what,
-        })
-    };
-    // Making the folder would fail as well, but with the exit code of a failed run. Here the
-    // argument is wrong.
-    if let Some(file) = folder.ancestors().find(|path| path.exists())
-        && !file.is_dir()
-    {
-        return taken(
-            folder,
-            format!("{} is a file, not a folder", file.display()),
-        );
-    }
+    can_be_made(folder)?;
     if !folder.join(MANIFEST).exists() {
         // Where a run was killed that had no results yet, its lock is left.
-        let begun = folder.join(LOCK).exists();
-        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        // Tables and figures have names that a person's own files may have.
-        return match entries.next() {
-            Some(entry) if !begun => taken(
-                folder,
-                format!(
-                    "holds {} and no results: what is there could be written over",
-                    entry.file_name().to_string_lossy()
-                ),
-            ),
-            _ => Ok(()),
+        return if folder.join(LOCK).exists() {
+            Ok(())
+        } else {
+            is_empty(folder, "results")
         };
     }
     // What cannot be read counts as somebody else's, and is not written over.
@@ -65,6 +43,59 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
             format!("holds results of the experiment \"{other}\", not of \"{name}\""),
         ),
         None => taken(folder, format!("holds a {MANIFEST} of something else")),
+    }
+}
+
+/// Whether a projection may go to `folder`: there is nothing, or a projection.
+pub(crate) fn free_for_projection(folder: &Path) -> Result<(), RunError> {
+    can_be_made(folder)?;
+    if folder.join(MANIFEST).exists() {
+        return taken(
+            folder,
+            "holds results of runs; give another folder".to_owned(),
+        );
+    }
+    let projected = format!("{}.parquet", ProjectionRow::TABLE);
+    if folder.join(projected).exists() {
+        Ok(())
+    } else {
+        is_empty(folder, "projection")
+    }
+}
+
+fn taken(path: &Path, what: String) -> Result<(), RunError> {
+    Err(RunError::Taken {
+        path: path.to_owned(),
+        what,
+    })
+}
+
+/// Whether no file is where the folder should be. Making it would fail as well, but with the exit
+/// code of a failed run; here the argument is wrong.
+fn can_be_made(folder: &Path) -> Result<(), RunError> {
+    match folder.ancestors().find(|path| path.exists()) {
+        Some(file) if !file.is_dir() => taken(
+            folder,
+            format!("{} is a file, not a folder", file.display()),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder without `what` holds nothing: tables and figures have names that a person's own
+/// files may have.
+fn is_empty(folder: &Path, what: &str) -> Result<(), RunError> {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    match entries.next() {
+        Some(entry) => {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            taken(
+                folder,
+                format!("holds {name} and no {what}: what is there could be written over"),
+            )
+        }
+        None => Ok(()),
     }
 }
 

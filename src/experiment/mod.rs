@@ -40,11 +40,11 @@ pub mod verify;
 mod weights;
 
 pub use crate::study::StudyError;
-pub(crate) use advise::{Advice, Advised, Change, Other, Probe, Why, advise};
+pub(crate) use advise::{Advice, Advised, Change, NODES_A_WORKER, Other, Probe, Why, advise};
 pub use config::{Cell, ConfigError, Experiment, Place, Problem};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
-pub(crate) use folder::default_out;
+pub(crate) use folder::{default_out, free_for_projection};
 pub use manifest::read_manifest;
 pub(crate) use manifest::{PART, judged_by};
 pub(crate) use merge::{Part, merge};

@@ -330,10 +330,10 @@ impl Runner<'_> {
                 "trained on {processes} processes over MPI: what is called simulated time here is measured on the workers' clocks"
             ));
         }
-        if self.jobs > 1 {
+        let jobs = tables.runs.len().min(self.jobs);
+        if jobs > 1 {
             notes.push(format!(
-                "{} runs trained at a time: measured_seconds and peak_memory_bytes are those of a run beside others",
-                self.jobs
+                "{jobs} runs trained at a time: measured_seconds and peak_memory_bytes are those of a run beside others"
             ));
         }
         let (claims, statistics) = (&self.experiment.claims, &self.experiment.statistics);

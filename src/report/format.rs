@@ -122,6 +122,9 @@ pub(crate) fn grouped(count: f64) -> String {
 /// A measured quantity of unknown unit: about four significant digits, whole numbers as such.
 pub(crate) fn quantity(value: f64) -> String {
     let magnitude = value.abs();
+    if magnitude.is_infinite() {
+        return if value > 0.0 { "∞" } else { "−∞" }.to_owned();
+    }
     if magnitude >= 9_999.5 {
         return grouped(value);
     }

@@ -127,7 +127,8 @@ impl Page<'_> {
     /// A row of the claims, with the experiment file's own remark and the badge's class in the
     /// style sheet.
     fn claim(&self, row: &ClaimRow) -> Shown {
-        let stated = self.manifest["config"]["claim"].as_array();
+        // Those that were judged, of which a later `report --claims` may have made others.
+        let stated = self.manifest["claims"].as_array();
         let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *row.id));
         context! {
             row,
@@ -200,7 +201,10 @@ impl Page<'_> {
             }),
         );
         add("Cut", self.cuts());
+        let config = &self.manifest["config"];
         add("Network", of(|run| run.network.clone()));
+        add("Links", said(&config["network"]["link"]));
+        add("Computing takes", computing(&config["compute"]["timing"]));
         add("Epochs", of(|run| run.epochs.to_string()));
         add("Seeds", of(|run| run.seed.to_string()));
         add("Backend", of(|run| run.backend.clone()));
@@ -316,6 +320,32 @@ fn machine(machine: &Value) -> String {
     parts.extend(machine["os"].as_str().map(Into::into));
     parts.join(", ")
 }
+
+/// How long computing takes in virtual time: as on a device, or as it took.
+fn computing(timing: &Value) -> String {
+    match &timing["profile"] {
+        Value::String(profile) => format!("as long as on {profile}, modelled"),
+        Value::Null => "as long as it took here".to_owned(),
+        profile => format!("as long as on {}, modelled", said(profile)),
+    }
+}
+
+/// Keys and values of a section, or the values of a list.
+fn said(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(said).collect::<Vec<_>>().join(", "),
+        Value::Object(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(key, value)| format!("{key} {}", said(value)));
+            entries.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
 /// What was made up or guessed of each data set, or is known of it, in sentences.
 fn notes(sets: &Value) -> String {
     let of = |set: &Value| -> Vec<String> {

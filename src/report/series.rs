@@ -52,6 +52,16 @@ impl<'a> Entrant<'a> {
         Summary::of((self.runs.iter()).filter_map(|(run, _)| run.number(column)))
     }
 
+    /// Whether a run's training diverged: its accuracy is that of no model one would use.
+    pub(super) fn diverged(&self) -> bool {
+        self.runs.iter().any(|(_, run)| run.diverged_at.is_some())
+    }
+
+    /// Test accuracy over seeds, to be ranked by; none where a run diverged.
+    pub(super) fn accuracy(&self) -> Option<Summary> {
+        self.column("test_accuracy").filter(|_| !self.diverged())
+    }
+
     /// The means of one number of this cell and of another, over the seeds in which both have it;
     /// `None` if there is no such seed. Cells that are compared have seeds in common, and may have
     /// more: those of one alone would add the difference between seeds to that between strategies.

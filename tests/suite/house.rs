@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders from the ground up. A file imports from its own floor's folder and from those below.
-const FLOORS: [&[&str]; 9] = [
-    &["rng", "digits", "memory", "parquet", "atomic", "simd"],
+const FLOORS: [&[&str]; 10] = [
+    &["digits"],
+    &["rng", "memory", "parquet", "atomic", "simd"],
     &["graph", "net"],
     &["model", "fetch"],
     &["sim"],

@@ -48,6 +48,15 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     let table = asked_again(here, &on_average);
     let asked = "at most 0.5 below full, on average over 2 settings";
     assert!(table.contains(asked), "{table}");
+    // A note that is new stands on the page.
+    let noted = on_average.replace("measure =", "note = \"half is much\"\nmeasure =");
+    asked_again(here, &noted);
+    let page = fs::read_to_string(here.join("out/report.html")).expect("a page");
+    assert!(page.contains("half is much"));
+    // A projection has a folder of its own.
+    let project = ["project", "x.toml", "--out", "out"];
+    let refused = grapevine(here, &project).expect(2).stderr;
+    assert!(refused.contains("holds results of runs"), "{refused}");
     grapevine(here, &["verify", "out"]).expect(0);
 
     // Where nothing but the CSV files was kept: what follows from runs.csv is made anew, and equal.

@@ -41,8 +41,8 @@ pub(crate) struct Probed {
     pub accuracies: Vec<Option<f64>>,
 }
 
-/// A worker of a probe has so many nodes, at least; else there are fewer workers.
-const NODES_A_WORKER: usize = 250;
+/// A worker of a probe has so many nodes, at least; else there are fewer workers. A probe has two.
+pub(crate) const NODES_A_WORKER: usize = 250;
 
 /// Widest features that a stand-in for counts has.
 const WIDEST: usize = 64;

@@ -177,6 +177,8 @@ pub(super) fn answers(claim: &ClaimSpec, runs: &[RunRow], setting: Option<&Sweep
     };
     let to = values(claim, runs, setting, to);
     let factor = is_factor(claim);
+    // Of two that have nothing neither has less.
+    let quotient = |x: f64, to: f64| if x == 0.0 && to == 0.0 { 1.0 } else { x / to };
     let pairs = own
         .iter()
         .filter_map(|(&seed, x)| Some((seed, x, to.get(&seed)?)));
@@ -184,7 +186,7 @@ pub(super) fn answers(claim: &ClaimSpec, runs: &[RunRow], setting: Option<&Sweep
         .map(|(seed, x, to)| {
             // The least has the most of the baseline, and the largest the least.
             let answer = if factor {
-                (x.0 / to.1, x.1 / to.0)
+                (quotient(x.0, to.1), quotient(x.1, to.0))
             } else {
                 (x.0 - to.1, x.1 - to.0)
             };
@@ -238,8 +240,8 @@ impl Evidence {
             return Self {
                 seeds: values.len(),
                 censored,
-                judged: enough && censored > 0,
-                ..Self::NOTHING
+                judged: enough && !values.is_empty(),
+                ..Self::boundless(values, question, enough)
             };
         }
         let end = |sample: &Option<Sample>, of: fn((f64, f64)) -> f64| {
@@ -299,6 +301,26 @@ impl Evidence {
             holds: holds.max(least_p),
             fails: fails.max(least_p),
             ..evidence
+        }
+    }
+
+    /// What values say of which the baseline has nothing in every seed: they are above any bound.
+    fn boundless(values: &[Bounds], question: Question, enough: bool) -> Self {
+        const ALL: f64 = f64::INFINITY;
+        if values.is_empty() || values.iter().any(|&(from, _)| from != ALL) {
+            return Self::NOTHING;
+        }
+        let end = (values.len() > 1).then_some(ALL);
+        Self {
+            mean: Some(ALL),
+            low: end,
+            high: end,
+            fails: if enough && question.high < ALL {
+                0.0
+            } else {
+                1.0
+            },
+            ..Self::NOTHING
         }
     }
 

@@ -135,6 +135,18 @@ fn measure(run: &RunRow, name: &str) -> Option<(f64, f64)> {
 }
 
 impl ClaimSpec {
+    /// The key of a text that tables cannot show: it is empty, or has a line break.
+    pub(super) fn unreadable(&self) -> Option<&'static str> {
+        let texts = [
+            ("id", &self.id),
+            ("source", &self.source),
+            ("statement", &self.statement),
+        ];
+        let bad = |text: &str| text.trim().is_empty() || text.chars().any(char::is_control);
+        let found = texts.into_iter().find(|(_, text)| bad(text));
+        found.map(|(key, _)| key)
+    }
+
     /// The condition in words, for example `test_accuracy of varco within 0.01 of full`.
     pub(crate) fn expected(&self) -> String {
         format!("{} of {}", self.measure, self.compare)

@@ -137,24 +137,35 @@ fn times_less_is_the_baseline_over_the_strategy() {
     let mut rows = runs("full", &[0.0; 2], &[1000, 1000]);
     rows.extend(runs("retexo", &[0.0; 2], &[100, 100]));
     rows.extend(runs("grappa", &[0.0; 2], &[0, 0]));
-    let judge = |strategy: &str, to: &str| {
+    let judged = |strategy: &str, to: &str| {
         let compare = format!("{{ strategy = '{strategy}', to = '{to}', times_less = 10 }}");
         judge("node_data_bytes", &compare, &rows)
     };
-    let row = judge("retexo", "full");
+    let row = judged("retexo", "full");
     assert_eq!(
         (row.measured, row.low, row.high),
         (Some(10.0), Some(10.0), Some(10.0))
     );
     assert_eq!(row.verdict, "reproduced");
-    assert_eq!(judge("full", "retexo").verdict, "not reproduced");
-    let row = judge("grappa", "full");
+    assert_eq!(judged("full", "retexo").verdict, "not reproduced");
+    let row = judged("grappa", "full");
     assert_eq!(
         (row.measured, row.verdict.as_str()),
         (Some(f64::INFINITY), "reproduced")
     );
-    let row = judge("full", "grappa");
-    assert_eq!((row.measured, row.verdict.as_str()), (None, "inconclusive"));
+    // Whatever is sent is more than nothing, any number of times.
+    let row = judged("full", "grappa");
+    assert_eq!(
+        (row.measured, row.verdict.as_str()),
+        (Some(0.0), "not reproduced")
+    );
+    // Of two that send nothing neither sends less, nor more.
+    rows.extend(runs("isolated", &[0.0; 2], &[0, 0]));
+    for (times, verdict) in [(1, "reproduced"), (2, "not reproduced")] {
+        let compare = format!("{{ strategy = 'grappa', to = 'isolated', times_less = {times} }}");
+        let row = judge("node_data_bytes", &compare, &rows);
+        assert_eq!((row.measured, row.verdict.as_str()), (Some(1.0), verdict));
+    }
 }
 
 #[test]

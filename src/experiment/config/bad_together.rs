@@ -88,6 +88,37 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
          `label` of its own",
     ),
     (
+        "ratio = 8",
+        "ratio = 8\nlabel = \"Full\"",
+        "x.toml:25: in [[strategy]]: \"Full\" is the name of another strategy, full, than `fixed`; readers would take this one for it",
+    ),
+    (
+        "ratio = 8",
+        "ratio = 8\nlabel = \"eight \"",
+        "x.toml:25: in [[strategy]]: `label` must not begin or end with a blank, nor have a line break or another control character",
+    ),
+    (
+        "statement = \"same accuracy\"",
+        "statement = \"same\\naccuracy\"",
+        "x.toml:30: in [[claim]]: `statement` must have a text, on one line",
+    ),
+    (
+        "\"partition.workers\" = [2, 4]",
+        "\"partition.workers\" = [2, 4]\npartition = [{ workers = 8 }]",
+        "x.toml:27: in [sweep]: `partition` comes after `partition.workers` and sets it anew, so that the values of \
+         `partition.workers` are lost; write `partition` first",
+    ),
+    (
+        "name = \"cora\"",
+        "path = \"x\"\nformat = \"csv\"\nlabel = \"y\"\nfeatures = [\"age\", \"y\"]",
+        "x.toml:7: in [dataset]: `features` names the column `y`, as `label` does; name each column once",
+    ),
+    (
+        "name = \"cora\"",
+        "path = \"x\"\nformat = \"csv\"\nsource = \"to\"\ntarget = \"to\"",
+        "x.toml:7: in [dataset]: `target` names the column `to`, as `source` does; name each column once",
+    ),
+    (
         "[2, 4]",
         "[2, 0]",
         "x.toml:26: in [partition]: `workers` must be at least 1, not 0",

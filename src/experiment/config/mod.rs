@@ -404,6 +404,9 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
     let measures = claims::measures();
     for (index, claim) in claims.iter().enumerate() {
         let path = KeyPath::dotted("claim").join(&index.to_string());
+        if let Some(key) = claim.unreadable() {
+            return Err(document.bad(&path.join(key), "must have a text, on one line"));
+        }
         if claims[..index].iter().any(|earlier| earlier.id == claim.id) {
             let message = format!(
                 "\"{}\" is the id of an earlier claim; ids are unique",

@@ -75,29 +75,46 @@ pub(super) fn entries(
     let entries = label_all(given);
     for (index, entry) in entries.iter().enumerate() {
         let path = top.join(&index.to_string()).join("label");
-        if entry.label.trim().is_empty() {
-            return Err(document.bad(&path, "must not be empty"));
-        }
-        if entry.label != entry.kind && vocabulary.strategies.contains(&entry.label.as_str()) {
-            let message = format!(
-                "\"{}\" is the name of another strategy than `{}`; readers would take this one for it",
-                entry.label, entry.kind
-            );
-            return Err(document.error(&path, Problem::Other { message }));
-        }
-        if entries
-            .iter()
-            .take(index)
-            .any(|earlier| earlier.label == entry.label)
-        {
+        check_label(document, &path, entry, vocabulary)?;
+        // Readers hardly see a difference of case.
+        let same =
+            |earlier: &&StrategyEntry| earlier.label.to_lowercase() == entry.label.to_lowercase();
+        if let Some(earlier) = entries[..index].iter().find(same) {
             let message = format!(
                 "two strategies would be called \"{}\"; give this one a `label` of its own",
-                entry.label
+                earlier.label
             );
             return Err(document.error(&path, Problem::Other { message }));
         }
     }
     Ok(entries)
+}
+
+/// Refuses a label that tables cannot show, or that readers would take for another strategy.
+fn check_label(
+    document: &Document,
+    path: &KeyPath,
+    entry: &StrategyEntry,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(), ConfigError> {
+    let label = entry.label.as_str();
+    if label.trim().is_empty() {
+        return Err(document.bad(path, "must not be empty"));
+    }
+    if label.trim() != label || label.chars().any(char::is_control) {
+        let what = "must not begin or end with a blank, nor have a line break or another control character";
+        return Err(document.bad(path, what));
+    }
+    let another =
+        |name: &&&str| name.to_lowercase() == label.to_lowercase() && **name != entry.kind;
+    if let Some(name) = vocabulary.strategies.iter().find(another) {
+        let message = format!(
+            "\"{label}\" is the name of another strategy, {name}, than `{}`; readers would take this one for it",
+            entry.kind
+        );
+        return Err(document.error(path, Problem::Other { message }));
+    }
+    Ok(())
 }
 
 /// One entry as it is written.

@@ -178,6 +178,18 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
             let path = path.join(&index.to_string());
             return Err(document.error(&path, Problem::Other { message }));
         }
+        let whole = KeyPath::dotted(&key);
+        let lost = axes.iter().find(|earlier: &&SweepAxis| {
+            let inner = KeyPath::dotted(&earlier.key);
+            inner.segments().starts_with(whole.segments())
+        });
+        if let Some(lost) = lost {
+            let message = format!(
+                "`{key}` comes after `{0}` and sets it anew, so that the values of `{0}` are lost; write `{key}` first",
+                lost.key
+            );
+            return Err(document.error(&path, Problem::Other { message }));
+        }
         axes.push(SweepAxis { key, values });
     }
     Ok(axes)

@@ -31,7 +31,10 @@ pub(super) struct Asked<'a> {
 
 /// What a fit on R-MAT graphs does not know of a published one.
 const COMMUNITIES: &str = " (R-MAT graphs have no communities: METIS left a quarter to a sixth of the rows that such a \
-                           fit says of four real graphs)";
+                           fit says of four real graphs, and the ends are those of the fit alone)";
+
+/// What the ends of a published graph in random parts are.
+const SKEW: &str = ", between those of a more skewed graph and of one without skew";
 
 /// Bytes of a pair of workers in counts and plans, at least.
 const PAIR: usize = 128;
@@ -74,7 +77,8 @@ impl Preparation<'_> {
         let columns = counted.features;
         let (numbers, divided) = if random {
             let numbers = law.counts(workers, counted.training, columns);
-            (numbers, Counted::RANDOM.to_owned())
+            let ends = counted.ends.as_ref().map_or("", |_| SKEW);
+            (numbers, format!("{}{ends}", Counted::RANDOM))
         } else {
             let fit = self.cut_fit(cell, seed, strategy, used, (counts, &counted))?;
             let numbers = fit.counts(law, end, counted.training, columns);

@@ -104,8 +104,7 @@ impl CountSpec {
                 like.rmat().law()?.graph(),
                 Some(like.rmat()),
                 format!(
-                    "an R-MAT graph of the size of {} in place of its degrees, between one that is more skewed and one \
-                     without skew ({})",
+                    "an R-MAT graph of the size of {} in place of its degrees ({})",
                     like.name, like.source
                 ),
             ),

@@ -146,7 +146,8 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
                 .features
                 .iter()
                 .map(|&at| truth(&record[at]).map_or_else(|| finite(&record[at], "a number"), Ok));
-            let label = |&at: &usize| Some(record[at].clone()).filter(|label| is_known(label));
+            let label =
+                |&at: &usize| Some(record[at].trim().to_owned()).filter(|label| is_known(label));
             listed.push(Node {
                 id: number(&record[places.id], "a node id, a whole number")?,
                 labels: places.labels.iter().map(label).collect(),

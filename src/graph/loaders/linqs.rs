@@ -118,10 +118,17 @@ pub(crate) fn parse(
 
 fn parse_split(source: Source, nodes: &HashMap<String, u32>) -> Result<Split, GraphError> {
     let mut split = Split::default();
+    let mut listed = vec![false; nodes.len()];
     each_record(
         source.0,
         source.1,
-        |_| Ok(true),
+        |record| match record.first().filter(|first| nodes.contains_key(*first)) {
+            // The first line would be passed over, and its node be in no set.
+            Some(first) => Err(format!(
+                "has no header: its first line is of `{first}`; begin with paper_id,planetoid_index,split"
+            )),
+            None => Ok(true),
+        },
         |record| {
             let [id, .., kind] = record else {
                 return Err("expected paper_id,planetoid_index,split".to_owned());
@@ -129,6 +136,11 @@ fn parse_split(source: Source, nodes: &HashMap<String, u32>) -> Result<Split, Gr
             let node = *nodes
                 .get(id)
                 .ok_or_else(|| format!("there is no paper `{id}`"))?;
+            if std::mem::replace(&mut listed[node as usize], true) {
+                return Err(format!(
+                    "lists `{id}` for the second time; a node is in one set"
+                ));
+            }
             match kind.as_str() {
                 "train" => split.train.push(node),
                 "val" | "validation" => split.validation.push(node),
@@ -201,6 +213,32 @@ mod tests {
             ),
         ] {
             assert_eq!(tiny(content, cites).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_split_has_a_header_and_each_node_once() {
+        for (split, message) in [
+            (
+                "p,1,train\n",
+                Some("has no header: its first line is of `p`"),
+            ),
+            (
+                "id,number,set\np,1,train\np,2,test\n",
+                Some("s.csv:3: lists `p` for the second time"),
+            ),
+            ("id,number,set\nq,1,val\np,2,train\n", None),
+        ] {
+            let content: Source = (Path::new("a.content"), Box::new(&b"p\t1\tA\nq\t1\tB\n"[..]));
+            let split: Source = (Path::new("s.csv"), Box::new(split.as_bytes()));
+            let cites: Source = (Path::new("a.cites"), Box::new(&b"p\tq\n"[..]));
+            match (parse("a".to_owned(), content, cites, Some(split)), message) {
+                (Ok(data), None) => assert_eq!(data.splits[0].train, [0]),
+                (Err(error), Some(message)) => {
+                    assert!(error.to_string().contains(message), "{error}")
+                }
+                (read, _) => panic!("{message:?}: {read:?}"),
+            }
         }
     }
 }

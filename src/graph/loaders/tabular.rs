@@ -38,15 +38,13 @@ impl Nodes {
     ) -> Result<Self, GraphError> {
         let ids = Ids::new(listed.iter().map(|node| node.id).collect())
             .map_err(|what| GraphError::file(path, what))?;
-        // `Ids` keeps one of those that are listed twice.
-        if ids.len() != listed.len() {
-            return Err(GraphError::file(
-                path,
-                "lists a node twice; every node has one class",
-            ));
-        }
         // As `ids` are, so that the place of a row is the number of its node.
         listed.sort_unstable_by_key(|node| node.id);
+        let same = |pair: &&[Node]| pair[0].id == pair[1].id;
+        if let Some([node, _]) = listed.windows(2).find(same) {
+            let what = format!("lists node {} twice; every node has one line", node.id);
+            return Err(GraphError::file(path, what));
+        }
         let width = listed.first().map_or(0, |node| node.values.len());
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for node in listed {
@@ -60,6 +58,10 @@ impl Nodes {
             (several.into(), columns.len())
         } else {
             let names: Vec<Option<String>> = names.into_iter().flatten().collect();
+            if let Some(name) = names.iter().flatten().find(|name| is_fraction(name)) {
+                let what = format!("has the class {name}; classes are whole numbers or words");
+                return Err(GraphError::file(path, what));
+            }
             let (labels, classes) = number_labels(&names);
             (labels.into(), classes)
         };
@@ -82,6 +84,12 @@ fn said(labels: &[Option<String>]) -> impl Iterator<Item = f64> {
             truth(text).map_or_else(|| text.trim().parse().unwrap_or(f64::INFINITY), f64::from)
         }
     })
+}
+
+/// Whether a text is a number between two whole ones, which is a quantity and no class.
+fn is_fraction(text: &str) -> bool {
+    let number = text.trim().parse::<f64>();
+    number.is_ok_and(|number| number.is_finite() && number.fract() != 0.0)
 }
 
 /// Classes that are all numbers are ordered as numbers, others as text.

@@ -10,7 +10,7 @@ use super::figures::list;
 use super::format;
 use super::series::{Entrant, comparable, metric};
 use super::settings::{settings, strategies};
-use crate::experiment::rows::metric_title;
+use crate::experiment::rows::{Measured, metric_title};
 use crate::experiment::statistics::Summary;
 use crate::graph::Metric;
 
@@ -69,7 +69,7 @@ pub(super) fn tell(cells: &[Entrant]) -> Story {
 }
 
 fn accuracy(cells: &[Entrant], story: &mut Story) {
-    let ranked = ranked(cells, |cell| cell.column("test_accuracy"));
+    let ranked = ranked(cells, Entrant::accuracy);
     let Some((best, accuracy)) = ranked.last() else {
         return;
     };
@@ -189,7 +189,8 @@ fn at_accuracy(mine: &Entrant, other: &Entrant) -> String {
             .iter()
             .flat_map(|cell| cell.runs.iter().map(|(run, _)| *run)),
     );
-    let Some([mine, theirs]) = mine.beside(other, |run| run.test_accuracy) else {
+    let known = |run: &Measured| run.test_accuracy.filter(|_| run.diverged_at.is_none());
+    let Some([mine, theirs]) = mine.beside(other, known) else {
         return String::new();
     };
     // Less than this reads as no points at all.

@@ -14,10 +14,7 @@ pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
         .filter(|(_, cells)| cells.len() > 1)
         .collect();
     if !compared.is_empty() {
-        let accuracy = |cell: &Entrant| {
-            cell.column("test_accuracy")
-                .map(|sum| (sum.mean, sum.spread()))
-        };
+        let accuracy = |cell: &Entrant| cell.accuracy().map(|sum| (sum.mean, sum.spread()));
         let first = if metric(cells) == ACCURACY {
             "most accurate"
         } else {

@@ -17,13 +17,13 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
     };
     let censored = (claim.censored > 0).then(|| {
         format!(
-            "with a bound alone for {} of {} seeds",
+            "with only a bound known for {} of {} seeds",
             claim.censored, claim.seeds
         )
     });
     if claim.measured.is_none() && interval.is_none() && claim.censored > 0 {
         return format!(
-            "nothing: a bound alone for {} of {} seeds",
+            "nothing: for {} of {} seeds only a bound is known, such as more than the whole training",
             claim.censored, claim.seeds
         );
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(measured(&claim), "−0.012");
         claim.measured = None;
         (claim.seeds, claim.censored) = (3, 2);
-        let text = "[−0.02, ?] with a bound alone for 2 of 3 seeds";
+        let text = "[−0.02, ?] with only a bound known for 2 of 3 seeds";
         assert_eq!(
             measured(&ClaimRow {
                 low: Some(-0.02),
@@ -171,7 +171,10 @@ mod tests {
         );
         // No run has reached its target: bounds of nothing.
         (claim.high, claim.censored) = (Some(f64::INFINITY), 3);
-        assert_eq!(measured(&claim), "nothing: a bound alone for 3 of 3 seeds");
+        assert_eq!(
+            measured(&claim),
+            "nothing: for 3 of 3 seeds only a bound is known, such as more than the whole training"
+        );
         (claim.low, claim.high, claim.censored) = (None, None, 0);
         assert_eq!(measured(&claim), "–");
     }

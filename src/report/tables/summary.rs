@@ -88,6 +88,7 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
     let none = || "–".to_owned();
     let mean = |column: &str| cell.column(column).map(|sum| sum.mean);
     let accuracy = cell.column("test_accuracy");
+    let diverged = if cell.diverged() { ", diverged" } else { "" };
     let node_data = cell.node_data().map(|sum| sum.mean);
     let seconds = mean("simulated_seconds");
     let exposed = cell.over_seeds(|run| {
@@ -115,8 +116,8 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
     let (data, ranked) = shown(node_data, format::bytes);
     [
         (
-            accuracy.as_ref().map_or_else(none, format::percent_summary),
-            accuracy.as_ref().map(|sum| sum.mean),
+            accuracy.as_ref().map_or_else(none, format::percent_summary) + diverged,
+            cell.accuracy().map(|sum| sum.mean),
         ),
         (format::with_repartition(data, cell.repartitioned()), ranked),
         // Unranked: it orders cells as the column before it does.
@@ -193,6 +194,40 @@ mod tests {
             [("90.0 % (1)", false), ("85.5 ± 7.8 % (2)", true)]
         );
         assert!(table.caption.contains("1 to 2 seeds"), "{}", table.caption);
+    }
+
+    #[test]
+    fn who_diverged_is_marked_and_best_at_nothing() {
+        let run = |strategy: &str, diverged_at: Option<u64>| RunRow {
+            cell: strategy.into(),
+            strategy: strategy.into(),
+            workers: 4,
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(diverged_at.map_or(0.5, |_| 0.9)),
+                diverged_at,
+                ..Measured::default()
+            })
+        };
+        let runs = [run("torn", Some(3)), run("well", None), run("also", None)];
+        let cells = series::cells(&runs, &[]);
+        let rows = summary(&cells).rows;
+        let shown: Vec<(&str, bool)> = (rows.iter())
+            .map(|row| (row[1].text.as_str(), row[1].best))
+            .collect();
+        let wanted = [
+            ("90.0 %, diverged", false),
+            ("50.0 %", false),
+            ("50.0 %", false),
+        ];
+        assert_eq!(shown, wanted);
+        let story = crate::report::story::tell(&cells);
+        assert!(
+            !story
+                .sentences
+                .iter()
+                .any(|said| said.contains("torn is the most")),
+            "{story:?}"
+        );
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     };
     for (key, value) in [("assign_every", adaptive.every), ("group", adaptive.group)] {
         if value == 0 {
-            return Err(OptionError::key(key, "must be at least 1"));
+            return Err(OptionError::key(key, "must be at least 1, not 0"));
         }
     }
     if !(0.0..=1.0).contains(&adaptive.lambda) {

@@ -100,7 +100,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         ("clusters_per_batch", Some(options.clusters_per_batch)),
     ] {
         if value == Some(0) {
-            return Err(OptionError::key(key, "must be at least 1"));
+            return Err(OptionError::key(key, "must be at least 1, not 0"));
         }
     }
     Ok(Box::new(Cluster(options)))

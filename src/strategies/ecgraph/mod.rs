@@ -132,7 +132,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         return Err(OptionError::key("bits", "must be 1, 2, 4 or 8"));
     }
     if read.period == 0 {
-        return Err(OptionError::key("period", "must be at least 1"));
+        return Err(OptionError::key("period", "must be at least 1, not 0"));
     }
     read.gradients.check_overlap(read.overlap)?;
     Ok(Box::new(read))

@@ -203,13 +203,13 @@ impl Options {
             );
         }
         if self.repartition_every == Some(0) {
-            return refuse("repartition_every", "must be at least 1");
+            return refuse("repartition_every", "must be at least 1, not 0");
         }
         if !(0.0..=1.0).contains(&self.remote_sampling) {
             return refuse("remote_sampling", "must be between 0 and 1");
         }
         if self.coverage_hops == Some(0) {
-            return refuse("coverage_hops", "must be at least 1");
+            return refuse("coverage_hops", "must be at least 1, not 0");
         }
         if self
             .kappa

@@ -127,7 +127,7 @@ impl RowExchange {
         }
         self.check_kept()?;
         match self.repartition.every {
-            Some(0) => return refuse("repartition_every", "must be at least 1"),
+            Some(0) => return refuse("repartition_every", "must be at least 1, not 0"),
             Some(1)
                 if self
                     .staleness
@@ -250,7 +250,7 @@ impl Options {
             return refuse("fresh_every", "is of what comes late: add `late = true`");
         }
         if self.fresh_every == Some(0) {
-            return refuse("fresh_every", "must be at least 1");
+            return refuse("fresh_every", "must be at least 1, not 0");
         }
         let gamma = Some(self.gamma.unwrap_or(0.95));
         let (rows, gradients) = match self.smoothing {

@@ -195,3 +195,26 @@ fn columns_are_found_by_name_as_the_twitch_graphs_need() {
         "{error}"
     );
 }
+
+#[test]
+fn a_node_twice_and_a_class_that_is_a_quantity_are_refused() {
+    for (target, message) in [
+        ("id,target\n1,10\n2,9\n1,9\n", "lists node 1 twice"),
+        (
+            "id,target\n1,1.5\n2,9\n",
+            "has the class 1.5; classes are whole numbers or words",
+        ),
+    ] {
+        let folder = folder("a,b\n1,2\n", target, None);
+        let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    // Blanks around a class make no other class.
+    let folder = folder(
+        "a,b\n1,2\n2,3\n",
+        "id,target\n1,red\n2,red \n3,blue\n",
+        None,
+    );
+    let data = of(folder.path(), Form::Plain).unwrap();
+    assert_eq!(data.labels.classes()[..], [Some(1), Some(1), Some(0)]);
+}

@@ -182,7 +182,7 @@ impl GradientCodec {
             Self::Qsgd { levels, .. } if !(1..1 << 16).contains(&levels) => {
                 Err("`codec.levels` must be a number from 1 to 65535".to_owned())
             }
-            Self::Qsgd { bucket: 0, .. } => Err("`codec.bucket` must be at least 1".to_owned()),
+            Self::Qsgd { bucket: 0, .. } => Err("`codec.bucket` must be at least 1, not 0".to_owned()),
             Self::PowerSgd { rank } if !(1..1 << 16).contains(&rank) => {
                 Err("`codec.rank` must be a number from 1 to 65535".to_owned())
             }
@@ -198,7 +198,7 @@ impl TryFrom<Read> for Gradients {
         let codec = read.codec;
         codec.check()?;
         if read.every == 0 {
-            return Err("`every` must be at least 1".to_owned());
+            return Err("`every` must be at least 1, not 0".to_owned());
         }
         match (read.feedback, codec) {
             (Some(true), GradientCodec::Identity) => {
