@@ -116,7 +116,7 @@ fn what_cannot_move_is_refused() {
     };
     assert_eq!(
         refused(&case, "repartition_every = 0"),
-        "must be at least 1"
+        "must be at least 1, not 0"
     );
     let message = refused(&case, "repartition_every = 1\nlate = true");
     assert!(

@@ -45,7 +45,7 @@ impl Rounds {
             Self::Each(all) => all.is_empty() || all.contains(&0),
         };
         if none {
-            return Err(OptionError::key("rounds_per_layer", "must be at least 1, not 0"));
+            return Err(OptionError::key("rounds_per_layer", "must be at least 1"));
         }
         Ok(())
     }

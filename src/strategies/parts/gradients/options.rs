@@ -182,7 +182,9 @@ impl GradientCodec {
             Self::Qsgd { levels, .. } if !(1..1 << 16).contains(&levels) => {
                 Err("`codec.levels` must be a number from 1 to 65535".to_owned())
             }
-            Self::Qsgd { bucket: 0, .. } => Err("`codec.bucket` must be at least 1, not 0".to_owned()),
+            Self::Qsgd { bucket: 0, .. } => {
+                Err("`codec.bucket` must be at least 1, not 0".to_owned())
+            }
             Self::PowerSgd { rank } if !(1..1 << 16).contains(&rank) => {
                 Err("`codec.rank` must be a number from 1 to 65535".to_owned())
             }
