@@ -108,8 +108,13 @@ const LOCK: &str = ".lock";
 /// # Errors
 /// If somebody writes results there now, or the folder cannot be made.
 pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
-    std::fs::create_dir_all(folder).map_err(RunError::folder(folder))?;
-    let lock = File::create(folder.join(LOCK)).map_err(RunError::folder(folder))?;
+    // Nothing is done yet, so that a folder that cannot be written to is a wrong argument.
+    let unwritable = |error: std::io::Error| RunError::Taken {
+        path: folder.to_owned(),
+        what: format!("cannot be written to ({error})"),
+    };
+    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    let lock = File::create(folder.join(LOCK)).map_err(unwritable)?;
     // The lock is the system's and ends with the process. The file alone would lock out all runs
     // after one that was killed.
     match lock.try_lock() {

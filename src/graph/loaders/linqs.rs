@@ -235,7 +235,7 @@ mod tests {
             match (parse("a".to_owned(), content, cites, Some(split)), message) {
                 (Ok(data), None) => assert_eq!(data.splits[0].train, [0]),
                 (Err(error), Some(message)) => {
-                    assert!(error.to_string().contains(message), "{error}")
+                    assert!(error.to_string().contains(message), "{error}");
                 }
                 (read, _) => panic!("{message:?}: {read:?}"),
             }

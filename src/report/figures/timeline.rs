@@ -19,7 +19,13 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let traced: Vec<&Entrant> = (cells.iter())
         .filter(|cell| !cell.timeline.is_empty())
         .collect();
-    let shown = &traced[..traced.len().min(CELLS)];
+    // One worker only computes: it is shown where there is nothing else.
+    let several = |cell: &&Entrant| cell.runs.iter().any(|(run, _)| run.workers > 1);
+    let alone = !traced.iter().any(several);
+    let shown: Vec<&Entrant> = (traced.iter().copied())
+        .filter(|cell| alone || several(cell))
+        .take(CELLS)
+        .collect();
     let groups: Vec<(Group, f64, u64)> = shown.iter().filter_map(|cell| group(cell)).collect();
     let epochs: BTreeSet<u64> = groups.iter().map(|(_, _, epoch)| *epoch + 1).collect();
     let which = match Vec::from_iter(epochs)[..] {
@@ -103,4 +109,42 @@ fn group(cell: &Entrant) -> Option<(Group, f64, u64)> {
     };
     let lanes = lanes.collect();
     Some((Group { label, lanes }, end - start, epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{Measured, RunRow};
+    use crate::report::series;
+
+    #[test]
+    fn cells_of_one_worker_are_shown_where_there_are_no_others() {
+        let run = |workers: u64| RunRow {
+            cell: format!("workers={workers} full"),
+            strategy: "full".into(),
+            workers,
+            ..RunRow::finished(Measured::default())
+        };
+        let row = |run: &RunRow| TimelineRow {
+            cell: run.cell.clone(),
+            end_seconds: 1.0,
+            ..TimelineRow::default()
+        };
+        let labels = |runs: &[RunRow]| -> Vec<String> {
+            let rows: Vec<TimelineRow> = runs.iter().map(row).collect();
+            let mut cells = series::cells(runs, &[]);
+            series::add_timeline(&mut cells, &rows);
+            let figure = figure(&cells).expect("it is traced");
+            let Panel::Lanes(lanes) = &figure.rows[0][0].1 else {
+                panic!("{figure:?}");
+            };
+            lanes
+                .groups
+                .iter()
+                .map(|group| group.label.clone())
+                .collect()
+        };
+        assert_eq!(labels(&[run(1), run(4)]), ["workers=4 full"]);
+        assert_eq!(labels(&[run(1)]), ["full"]);
+    }
 }
