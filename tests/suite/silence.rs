@@ -113,7 +113,7 @@ fn what_does_not_fit_into_memory_is_refused_before_it_is_taken() {
             synthetic(
                 "{ kind = \"sbm\", nodes = 60, classes = 4, features = 1_000_000_000, degree_within = 8, degree_between = 2 }",
             ),
-            "dataset.synthetic needs at least 240.0 GB",
+            "dataset.synthetic needs at least 240 GB",
         ),
         (
             synthetic("{ kind = \"rmat\", scale = 31, classes = 4, features = 8 }"),
