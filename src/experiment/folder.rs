@@ -50,10 +50,7 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
 pub(crate) fn free_for_projection(folder: &Path) -> Result<(), RunError> {
     can_be_made(folder)?;
     if folder.join(MANIFEST).exists() {
-        return taken(
-            folder,
-            "holds results of runs; give another folder".to_owned(),
-        );
+        return taken(folder, "holds results of runs".to_owned());
     }
     let projected = format!("{}.parquet", ProjectionRow::TABLE);
     if folder.join(projected).exists() {
