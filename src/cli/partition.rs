@@ -48,9 +48,6 @@ pub(super) struct Args {
     /// With --memory, what is larger than memory is sorted there, and that much is held
     #[arg(long, requires = "out")]
     shards: bool,
-    /// Another key of [dataset], as experiment files write it: 'split={ train = 0.6, val = 0.2 }'
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -125,7 +122,7 @@ fn refused(error: GraphError) -> anyhow::Error {
 fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
     let asked = asked(args)?;
-    let spec = with_keys(&args.data.spec()?, &args.set)?;
+    let spec = args.data.spec()?;
     let data = match (args.shards, &args.out, memory::by_hand()) {
         (true, Some(folder), Some(bytes)) => {
             let room = Room::new(folder, bytes).map_err(Error::from)?;
@@ -161,34 +158,6 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         })?;
     }
     Ok(stats)
-}
-
-/// The section with more of its keys.
-fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec> {
-    let bad = |what: String| BadArgument {
-        flag: "--set",
-        what,
-    };
-    let mut table = toml::Table::try_from(spec)?;
-    for set in sets {
-        let Some((key, value)) = set.split_once('=') else {
-            return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());
-        };
-        let (key, word) = (key.trim(), value.trim());
-        // A word needs no quotes.
-        let parsed = format!("value = {word}").parse::<toml::Table>();
-        let value = parsed.ok().and_then(|mut table| table.remove("value"));
-        let value = value.unwrap_or_else(|| word.into());
-        table.insert(key.to_owned(), value);
-    }
-    let read = |table: toml::Table| table.try_into();
-    let spec = read(table).map_err(|error: toml::de::Error| {
-        bad(format!(
-            "{}; write it as a key of [dataset]",
-            error.message()
-        ))
-    })?;
-    Ok(spec)
 }
 
 /// Writes a divided graph as shards, with the split of the section.

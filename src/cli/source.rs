@@ -19,11 +19,20 @@ pub(super) struct DataArgs {
     /// Format of the files
     #[arg(long, value_parser = FORMATS.map(|(name, _)| name))]
     pub format: Option<String>,
+    /// Another key of [dataset], as experiment files write it: 'split={ train = 0.6, val = 0.2 }',
+    /// id=ID, label=CLASS
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 impl DataArgs {
-    /// The data set that the arguments name, and no other.
+    /// The data set that the arguments name, with all keys of it that are set.
     pub(super) fn spec(&self) -> anyhow::Result<DatasetSpec> {
+        with_keys(&self.named()?, &self.set)
+    }
+
+    /// The data set that the arguments name, and no other.
+    fn named(&self) -> anyhow::Result<DatasetSpec> {
         let dataset = &self.dataset;
         let bad = |flag, what| Err(BadArgument { flag, what }.into());
         if dataset.trim_start().starts_with('{') {
@@ -60,6 +69,34 @@ impl DataArgs {
             ..DatasetSpec::default()
         })
     }
+}
+
+/// The section with more of its keys.
+fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec> {
+    let bad = |what: String| BadArgument {
+        flag: "--set",
+        what,
+    };
+    let mut table = toml::Table::try_from(spec)?;
+    for set in sets {
+        let Some((key, value)) = set.split_once('=') else {
+            return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());
+        };
+        let (key, word) = (key.trim(), value.trim());
+        // A word needs no quotes.
+        let parsed = format!("value = {word}").parse::<toml::Table>();
+        let value = parsed.ok().and_then(|mut table| table.remove("value"));
+        let value = value.unwrap_or_else(|| word.into());
+        table.insert(key.to_owned(), value);
+    }
+    let read = |table: toml::Table| table.try_into();
+    let spec = read(table).map_err(|error: toml::de::Error| {
+        bad(format!(
+            "{}; write it as a key of [dataset]",
+            error.message()
+        ))
+    })?;
+    Ok(spec)
 }
 
 /// A generated graph from an inline table.

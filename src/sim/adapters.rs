@@ -33,10 +33,14 @@ mod with_wgpu {
     const SOFTWARE_LOOP: usize = 1 << 15;
 
     fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
-        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-        // Primary backends alone: OpenGL, which is secondary, lists the same adapters once more.
-        let mut adapters =
-            cubecl::future::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+        // OpenGL, which is secondary, lists the same adapters once more, and where there is no
+        // display it complains of that on standard error.
+        let backends = wgpu::Backends::PRIMARY;
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let mut adapters = cubecl::future::block_on(instance.enumerate_adapters(backends));
         // Real devices before software ones; the order of the system otherwise.
         adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
             wgpu::DeviceType::DiscreteGpu => 0,

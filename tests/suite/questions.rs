@@ -80,3 +80,31 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     let why = r#"is of the experiment "stranger""#;
     assert!(refused.stderr.contains(why), "{}", refused.stderr);
 }
+
+#[test]
+fn tables_with_columns_by_name_are_described_before_anything_is_trained() {
+    let folder = folder_with(FILE);
+    let here = folder.path();
+    let nodes = "number,age,team\n1,3,red\n2,4,blue\n3,5,red\n";
+    fs::write(here.join("nodes.csv"), nodes).expect("a file");
+    fs::write(here.join("edges.csv"), "from,to\n1,2\n2,3\n").expect("a file");
+    let mut arguments = vec!["info", ".", "--format", "csv"];
+    for key in [
+        "nodes=nodes.csv",
+        "edges=edges.csv",
+        "id=number",
+        "label=team",
+        "features=[\"age\"]",
+    ] {
+        arguments.extend(["--set", key]);
+    }
+    let said = grapevine(here, &[&arguments[..], &["--json"]].concat());
+    let said = said.expect(0).json();
+    assert_eq!(
+        (said["nodes"].as_u64(), said["edges"].as_u64()),
+        (Some(3), Some(2))
+    );
+    arguments.extend(["--set", "lable=team"]);
+    let refused = grapevine(here, &arguments).expect(2).stderr;
+    assert!(refused.contains("unknown field `lable`"), "{refused}");
+}
