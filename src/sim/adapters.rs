@@ -33,8 +33,7 @@ mod with_wgpu {
     const SOFTWARE_LOOP: usize = 1 << 15;
 
     fn find() -> (wgpu::Instance, Vec<wgpu::Adapter>) {
-        // OpenGL, which is secondary, lists the same adapters once more, and where there is no
-        // display it complains of that on standard error.
+        // Primary backends alone: OpenGL, which is secondary, lists the same adapters once more.
         let backends = wgpu::Backends::PRIMARY;
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends,
