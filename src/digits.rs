@@ -43,14 +43,20 @@ pub(crate) fn short(value: f64, units: &[Unit]) -> String {
 
 fn parts(value: f64, units: &[Unit]) -> (String, &'static str) {
     let (name, exponent) = unit(value, units);
-    let scaled = value / 10_f64.powi(exponent);
-    let decimals = match scaled.abs() {
-        // The bounds are those at which rounding adds a digit before the point.
-        size if size < 9.995 => 2,
-        size if size < 99.95 => 1,
-        _ => 0,
+    (digits(value / 10_f64.powi(exponent)), name)
+}
+
+/// A number with about three significant digits and no exponent: `0.0123`, `4.56`, `789`.
+pub(crate) fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        // Bounds lie where rounding carries: 99.96 is `100` and not `100.0`.
+        m if m >= 99.95 || m == 0.0 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        m if m >= 0.0995 => 3,
+        _ => 4,
     };
-    (format!("{scaled:.decimals$}"), name)
+    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]
@@ -60,7 +66,7 @@ mod tests {
     #[test]
     fn three_digits_are_shown_in_the_largest_unit_that_fits() {
         for (value, whole, trimmed) in [
-            (0.0, "0.00 B", "0 B"),
+            (0.0, "0 B", "0 B"),
             (999.0, "999 B", "999 B"),
             (1000.0, "1.00 kB", "1 kB"),
             (12_340.0, "12.3 kB", "12.3 kB"),

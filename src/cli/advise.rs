@@ -332,11 +332,17 @@ fn notes(ranking: &[Advised]) -> String {
             !advised.batches
         });
     }
-    match ranking[0].probe.as_ref() {
+    // Entries may have workers of their own: those with the most are told of.
+    let widest = ranking
+        .iter()
+        .max_by_key(|advised| advised.projection.workers);
+    let probed =
+        widest.and_then(|advised| Some((advised.projection.workers, advised.probe.as_ref()?)));
+    match probed {
         None => notes.push_str(
             "note: times of the epochs that the file asks for; strategies differ in the accuracy they reach in them (--probe)\n",
         ),
-        Some(probe) => {
+        Some((workers, probe)) => {
             let _ = writeln!(
                 notes,
                 "note: probe is test {} on {} over {} after {}, {PROBE_SEEDS} seeds; what strategies lose on the whole graph \
@@ -346,7 +352,6 @@ fn notes(ranking: &[Advised]) -> String {
                 counted(probe.workers as u64, "worker"),
                 counted(probe.epochs as u64, "epoch"),
             );
-            let workers = ranking[0].projection.workers;
             if probe.workers < workers {
                 let _ = writeln!(
                     notes,

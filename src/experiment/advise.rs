@@ -12,6 +12,7 @@ use super::config::{Cell, Experiment};
 use super::prepare::Preparation;
 use super::project::{Projection, project_cell};
 use super::rows::distinct;
+use crate::graph::FitEnd;
 use crate::sim::Timing;
 use crate::strategies::Registry;
 pub(crate) use probe::{NODES_A_WORKER, Probe};
@@ -122,11 +123,11 @@ impl Other {
         }
     }
 
-    /// Which of the two ends of the graph it is.
-    const fn end(self) -> Option<usize> {
+    /// Which end of what is known of the graph it is.
+    const fn end(self) -> Option<FitEnd> {
         match self {
-            Self::FewestRows => Some(0),
-            Self::MostRows => Some(1),
+            Self::FewestRows => Some(FitEnd::Low),
+            Self::MostRows => Some(FitEnd::High),
             _ => None,
         }
     }
@@ -289,8 +290,8 @@ impl Adviser<'_> {
     /// ranking of so many.
     fn next_to(&mut self, to: Other, cell: &Cell) -> Option<Projection> {
         if let Some(end) = to.end() {
-            let ends = self.preparation.ends(cell, self.seed).ok()??;
-            return project_cell(self.experiment, cell, &ends[end], |_| ()).ok();
+            let fitted = self.preparation.fit_end(cell, self.seed, end).ok()??;
+            return project_cell(self.experiment, cell, &fitted, |_| ()).ok();
         }
         let mut other = cell.clone();
         let workers = &mut other.settings.partition.workers;

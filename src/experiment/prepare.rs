@@ -283,20 +283,24 @@ impl<'a> Preparation<'a> {
         self.fit_at(cell, seed, FitEnd::Middle)
     }
 
-    /// The same at the low and the high end of what is known of its graph: of a fitted cut those of
-    /// its interval; of a published graph in random parts a more skewed graph and one without skew.
-    /// None where there is one number for everything.
+    /// The same at an end of what is known of its graph: of a fitted cut that of its interval; of a
+    /// published graph in random parts a more skewed graph or one without skew. None where there is
+    /// one number for everything.
     ///
     /// # Errors
     /// As [`Self::fit`].
-    pub(crate) fn ends(&mut self, cell: &Cell, seed: u64) -> Result<Option<[Fitted; 2]>, Error> {
+    pub(crate) fn fit_end(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+        end: FitEnd,
+    ) -> Result<Option<Fitted>, Error> {
         let method = self.strategy(cell)?.1.partition.method;
         match &cell.settings.dataset.counts {
             Some(counts) if method != PartitionMethod::Random || counts.like.is_some() => {}
             _ => return Ok(None),
         }
-        let low = self.fit_at(cell, seed, FitEnd::Low)?;
-        Ok(Some([low, self.fit_at(cell, seed, FitEnd::High)?]))
+        self.fit_at(cell, seed, end).map(Some)
     }
 
     fn fit_at(&mut self, cell: &Cell, seed: u64, end: FitEnd) -> Result<Fitted, Error> {

@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+pub(crate) use crate::digits::digits;
 use crate::digits::{BYTES, full};
 use crate::experiment::statistics::Summary;
 
@@ -23,21 +24,6 @@ pub(crate) fn bytes(bytes: f64) -> String {
         return format!("{bytes:.0} B");
     }
     full(bytes, &BYTES)
-}
-
-/// A non-negative number with about three significant digits and no exponent: `0.0123`, `4.56`,
-/// `789`.
-pub(crate) fn digits(value: f64) -> String {
-    let magnitude = value.abs();
-    let decimals = match magnitude {
-        // Bounds lie where rounding carries: 99.96 is `100` and not `100.0`.
-        m if m >= 99.95 || m == 0.0 => 0,
-        m if m >= 9.995 => 1,
-        m if m >= 0.9995 => 2,
-        m if m >= 0.0995 => 3,
-        _ => 4,
-    };
-    format!("{value:.decimals$}")
 }
 
 /// A duration: `350 µs`, `12.3 ms`, `4.56 s`, `3 min 20 s`, `2 h 5 min`.

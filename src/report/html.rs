@@ -203,8 +203,13 @@ impl Page<'_> {
         add("Cut", self.cuts());
         let config = &self.manifest["config"];
         add("Network", of(|run| run.network.clone()));
-        add("Links", said(&config["network"]["link"]));
-        add("Computing takes", computing(&config["compute"]["timing"]));
+        // What cells have of their own, their names tell.
+        if !varies(config, "network") {
+            add("Links", said(&config["network"]["link"]));
+        }
+        if !varies(config, "compute") {
+            add("Computing takes", computing(&config["compute"]["timing"]));
+        }
         add("Epochs", of(|run| run.epochs.to_string()));
         add("Seeds", of(|run| run.seed.to_string()));
         add("Backend", of(|run| run.backend.clone()));
@@ -319,6 +324,17 @@ fn machine(machine: &Value) -> String {
     );
     parts.extend(machine["os"].as_str().map(Into::into));
     parts.join(", ")
+}
+
+/// Whether a sweep or a strategy sets keys of this section.
+fn varies(config: &Value, section: &str) -> bool {
+    let strategies = config["strategy"].as_array().into_iter().flatten();
+    let sets = strategies.map(|strategy| &strategy["with"]);
+    let mut sets = sets.chain([&config["sweep"]]).filter_map(Value::as_object);
+    sets.any(|keys| {
+        keys.keys()
+            .any(|key| key.split('.').next() == Some(section))
+    })
 }
 
 /// How long computing takes in virtual time: as on a device, or as it took.

@@ -251,6 +251,23 @@ fn a_probe_trains_a_part_of_the_graph() {
 }
 
 #[test]
+fn a_probe_of_fewer_workers_says_so() {
+    let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\", hidden = 4 }\n\
+        training = { epochs = 1 }\npartition = { workers = 4 }\nnetwork = { preset = \"ethernet-1g\" }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }, \
+        { kind = \"isolated\", label = \"alone\", with = { \"partition.workers\" = 1 } }]\n";
+    let folder = folder_with(text);
+    let told = |probe: &str| {
+        let arguments = ["advise", "x.toml", "--quiet", probe];
+        grapevine(folder.path(), &arguments).expect(0).stdout
+    };
+    let few = told("--probe=500");
+    assert!(few.contains("over 2 workers after 1 epoch, "), "{few}");
+    assert!(few.contains("2 workers in place of 4"), "{few}");
+    assert!(!told("--probe=1000").contains("in place of"));
+}
+
+#[test]
 fn advice_without_a_device_is_refused() {
     let text = file(SETTINGS[0]).replace("timing = { profile = \"a100\" }", "");
     let (code, _, error) = advice(&text, &[]);

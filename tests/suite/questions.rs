@@ -53,6 +53,7 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     asked_again(here, &noted);
     let page = fs::read_to_string(here.join("out/report.html")).expect("a page");
     assert!(page.contains("half is much"));
+    assert!(page.contains("as long as on t4, modelled"));
     // A projection has a folder of its own.
     let project = ["project", "x.toml", "--out", "out"];
     let refused = grapevine(here, &project).expect(2).stderr;
@@ -107,4 +108,71 @@ fn tables_with_columns_by_name_are_described_before_anything_is_trained() {
     arguments.extend(["--set", "lable=team"]);
     let refused = grapevine(here, &arguments).expect(2).stderr;
     assert!(refused.contains("unknown field `lable`"), "{refused}");
+}
+
+#[test]
+fn a_folder_says_when_its_runs_have_not_ended_and_when_it_cannot_be_written_to() {
+    let folder = folder_with(FILE);
+    let here = folder.path();
+    let run = [
+        "run",
+        "x.toml",
+        "--quiet",
+        "--set",
+        "training.epochs=1",
+        "--out",
+    ];
+    grapevine(here, &[&run[..], &["out"]].concat()).expect(0);
+    // As a program leaves it that was killed.
+    let path = here.join("out/manifest.json");
+    let manifest = fs::read_to_string(&path).expect("a manifest");
+    let mut manifest: serde_json::Value = serde_json::from_str(&manifest).expect("JSON");
+    manifest["finished"] = serde_json::Value::Null;
+    fs::write(&path, manifest.to_string()).expect("a file");
+    fs::remove_file(here.join("out/runs.parquet")).expect("it was there");
+    let refused = grapevine(here, &["report", "out"]).expect(2).stderr;
+    assert!(refused.contains("have not all ended"), "{refused}");
+    assert!(refused.contains("--resume"), "{refused}");
+    fs::create_dir_all(here.join("taken/.lock")).expect("a folder");
+    let refused = grapevine(here, &[&run[..], &["taken"]].concat())
+        .expect(2)
+        .stderr;
+    assert!(refused.contains("cannot be written to"), "{refused}");
+}
+
+#[test]
+fn a_graph_without_edges_is_not_trained_on() {
+    let folder = folder_with(FILE);
+    let none = "dataset.synthetic={ kind = \"sbm\", nodes = 60, classes = 2, features = 4, degree_within = 0, degree_between = 0 }";
+    let refused = grapevine(folder.path(), &["run", "x.toml", "--set", none])
+        .expect(2)
+        .stderr;
+    assert!(refused.contains("has no edges"), "{refused}");
+}
+
+#[test]
+fn a_page_says_links_unless_a_sweep_has_others() {
+    let folder = folder_with(FILE);
+    let here = folder.path();
+    let link =
+        "network={ topology = \"star\", link = { bandwidth = \"200Mbps\", latency = \"2ms\" } }";
+    let page = |more: &[&str], out: &str| {
+        let run = [
+            "run",
+            "x.toml",
+            "--quiet",
+            "--set",
+            link,
+            "--set",
+            "seeds=[0]",
+            "--out",
+            out,
+        ];
+        grapevine(here, &[&run[..], more].concat()).expect(0);
+        fs::read_to_string(here.join(out).join("report.html")).expect("a page")
+    };
+    assert!(page(&[], "one").contains("bandwidth 200Mbps, latency 2ms"));
+    let sweep = "sweep={ \"network.link.latency\" = [\"1ms\", \"3ms\"] }";
+    let said = "bandwidth 200Mbps, latency 2ms";
+    assert!(!page(&["--set", sweep], "two").contains(said));
 }

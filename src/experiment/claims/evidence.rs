@@ -306,16 +306,15 @@ impl Evidence {
 
     /// What values say of which the baseline has nothing in every seed: they are above any bound.
     fn boundless(values: &[Bounds], question: Question, enough: bool) -> Self {
-        const ALL: f64 = f64::INFINITY;
-        if values.is_empty() || values.iter().any(|&(from, _)| from != ALL) {
+        if values.is_empty() || values.iter().any(|&(from, _)| from != f64::INFINITY) {
             return Self::NOTHING;
         }
-        let end = (values.len() > 1).then_some(ALL);
+        let end = (values.len() > 1).then_some(f64::INFINITY);
         Self {
-            mean: Some(ALL),
+            mean: Some(f64::INFINITY),
             low: end,
             high: end,
-            fails: if enough && question.high < ALL {
+            fails: if enough && question.high.is_finite() {
                 0.0
             } else {
                 1.0

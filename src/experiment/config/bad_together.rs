@@ -109,16 +109,6 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
          `partition.workers` are lost; write `partition` first",
     ),
     (
-        "name = \"cora\"",
-        "path = \"x\"\nformat = \"csv\"\nlabel = \"y\"\nfeatures = [\"age\", \"y\"]",
-        "x.toml:7: in [dataset]: `features` names the column `y`, as `label` does; name each column once",
-    ),
-    (
-        "name = \"cora\"",
-        "path = \"x\"\nformat = \"csv\"\nsource = \"to\"\ntarget = \"to\"",
-        "x.toml:7: in [dataset]: `target` names the column `to`, as `source` does; name each column once",
-    ),
-    (
         "[2, 4]",
         "[2, 0]",
         "x.toml:26: in [partition]: `workers` must be at least 1, not 0",

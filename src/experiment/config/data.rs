@@ -152,41 +152,6 @@ fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
             "goes with the formats of tables, \"csv\", \"csv-json\" and \"parquet\"; remove it",
         )?;
     }
-    if table {
-        columns_differ(spec, check)?;
-    }
-    Ok(())
-}
-
-/// Refuses a column that is named for two things: a label among the features would be learnt from.
-fn columns_differ(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let labels = spec.label.as_ref().map_or(&[][..], LabelColumns::names);
-    let features = match &spec.features {
-        Some(FeatureSource::Columns(columns)) => &columns[..],
-        _ => &[],
-    };
-    let of = |key: &'static str, names: &[String]| -> Vec<(&'static str, String)> {
-        names.iter().map(|name| (key, name.clone())).collect()
-    };
-    let of_nodes = [
-        of("id", spec.id.as_slice()),
-        of("label", labels),
-        of("features", features),
-    ];
-    let of_edges = [
-        of("source", spec.source.as_slice()),
-        of("target", spec.target.as_slice()),
-    ];
-    for columns in [of_nodes.concat(), of_edges.concat()] {
-        for (at, (key, name)) in columns.iter().enumerate() {
-            let earlier = columns[..at].iter().find(|(_, other)| other == name);
-            if let Some((other, _)) = earlier {
-                let message =
-                    format!("names the column `{name}`, as `{other}` does; name each column once");
-                check.that(false, key, &message)?;
-            }
-        }
-    }
     Ok(())
 }
 

@@ -113,7 +113,7 @@ fn targets() -> Vec<Target> {
 fn of_arrays_and_tables() -> Vec<Target> {
     vec![
         target("csv: columns by name", samples::csv(), |at| {
-            let columns = vec!["id".to_owned()];
+            let columns = vec!["age".to_owned()];
             let spec = DatasetSpec {
                 path: Some(at.to_owned()),
                 format: Some(Format::Csv),

@@ -141,7 +141,7 @@ pub(super) fn csv() -> Vec<Sample> {
         Sample::plain("t_edges.csv", "a,b\n1,2\n2,30\n30,1\n"),
         Sample::plain(
             "t_target.csv",
-            "id,name,target\n1,\"x, y\",0\n2,z,nan\n30,w,1\n",
+            "id,name,age,target\n1,\"x, y\",3,0\n2,z,4,nan\n30,w,5,1\n",
         ),
         Sample::plain("x.csv", "id,x,y\n1,0.5,1\n2,-3,4e-1\n30,0,0\n"),
     ]

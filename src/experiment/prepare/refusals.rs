@@ -41,12 +41,14 @@ pub(super) fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), 
         .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
 }
 
-/// Whether there is something to train on: classes and columns of features, and training nodes.
+/// Whether there is something to train on: classes and columns of features, training nodes, and
+/// edges, without which no worker has anything to ask another for.
 pub(super) fn trains(
     cell: &Cell,
     name: &str,
     sizes: (usize, usize),
     training: usize,
+    edges: usize,
 ) -> Result<(), ConfigError> {
     let lacks = match sizes {
         (0, 0) => Some("neither labels nor features"),
@@ -63,6 +65,10 @@ pub(super) fn trains(
     if training == 0 {
         let message = format!("data set \"{name}\" has no training nodes under this split");
         return Err(cell.refuse("dataset.split", message));
+    }
+    if edges == 0 {
+        let message = format!("data set \"{name}\" has no edges; check where they are from");
+        return Err(cell.refuse("dataset.path", message));
     }
     Ok(())
 }

@@ -193,7 +193,8 @@ fn suits(
         return Err(cell.refuse_option(None, what));
     }
     let data = &meta.data;
-    trains(cell, &data.name, (data.classes, data.features), data.train)?;
+    let sizes = (data.classes, data.features);
+    trains(cell, &data.name, sizes, data.train, meta.stored_edges)?;
     for (set, nodes) in [("validation", data.validation), ("test", data.test)] {
         if nodes == 0 {
             let what = format!(

@@ -34,14 +34,8 @@ impl Preparation<'_> {
             )
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
         let sizes = (dataset.classes, dataset.features.width());
-        trains(cell, &dataset.name, sizes, dataset.split.train.len())?;
-        if dataset.graph.edges() == 0 && settings.dataset.synthetic.is_none() {
-            let what = format!(
-                "data set \"{}\" has no edges, so that no worker has anything to ask another for; check its file of edges",
-                dataset.name
-            );
-            return Err(cell.refuse("dataset.path", what).into());
-        }
+        let (training, edges) = (dataset.split.train.len(), dataset.graph.edges());
+        trains(cell, &dataset.name, sizes, training, edges)?;
         let workers = settings.partition.workers;
         fits(cell, &dataset, needs)?;
         let parts = self

@@ -19,6 +19,7 @@ use super::config::{Cell, Experiment};
 use super::prepare::{Fitted, Preparation};
 use super::row_maker::RowMaker;
 use super::rows::RunRow;
+use crate::graph::FitEnd;
 use crate::net::{Seconds, TrafficKind, median};
 use crate::sim::{
     Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
@@ -124,18 +125,19 @@ pub(crate) struct Between {
 impl Between {
     /// The least and the most of what is projected at the ends and between them.
     fn of(all: [&Projection; 3]) -> Self {
-        let memory = all.map(|one| one.memory_bytes);
-        let memory = memory.into_iter().collect::<Option<Vec<u64>>>();
+        let [low, middle, high] = all.map(|one| one.memory_bytes);
+        let memory = low.zip(middle).zip(high);
         Self {
-            payload_bytes: ends(all.map(|one| one.payload_bytes), u64::cmp),
-            simulated_seconds: ends(all.map(|one| one.simulated_seconds), f64::total_cmp),
-            memory_bytes: memory.map(|of| ends([of[0], of[1], of[2]], u64::cmp)),
+            payload_bytes: extremes(all.map(|one| one.payload_bytes), u64::cmp),
+            simulated_seconds: extremes(all.map(|one| one.simulated_seconds), f64::total_cmp),
+            memory_bytes: memory
+                .map(|((low, middle), high)| extremes([low, middle, high], u64::cmp)),
         }
     }
 }
 
 /// The least and the most of three.
-fn ends<T: Copy>(mut three: [T; 3], order: fn(&T, &T) -> Ordering) -> (T, T) {
+fn extremes<T: Copy>(mut three: [T; 3], order: fn(&T, &T) -> Ordering) -> (T, T) {
     three.sort_by(order);
     (three[0], three[2])
 }
@@ -183,9 +185,12 @@ pub(crate) fn project(
         let name = &experiment.name;
         let mut projection = project_cell(name, cell, &fitted, done)?;
         drop(fitted);
-        if let Some(ends) = preparation.ends(cell, seed)? {
-            let [low, high] = ends.map(|end| project_cell(name, cell, &end, |_| ()));
-            let (low, high) = (low?, high?);
+        let mut at = |end| -> Result<Option<Projection>, Error> {
+            let fitted = preparation.fit_end(cell, seed, end)?;
+            let end = fitted.map(|fitted| project_cell(name, cell, &fitted, |_| ()));
+            end.transpose()
+        };
+        if let (Some(low), Some(high)) = (at(FitEnd::Low)?, at(FitEnd::High)?) {
             projection.between = Some(Between::of([&low, &projection, &high]));
             if low.fits != projection.fits || high.fits != projection.fits {
                 projection.fits = None;

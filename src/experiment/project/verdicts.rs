@@ -1,6 +1,6 @@
 //! An experiment's claims, judged by what is projected.
 
-use super::Projection;
+use super::{Projection, extremes};
 use crate::experiment::claims::{ClaimSpec, judge};
 use crate::experiment::config::Experiment;
 use crate::experiment::rows::{ClaimRow, RunRow};
@@ -63,8 +63,7 @@ pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> V
             let mut crossed = false;
             if let [Some(one), Some(middle), Some(other)] = values {
                 // What is measured of a cache, or of a quotient, may be most in the middle.
-                let low = one.min(middle).min(other);
-                let high = one.max(middle).max(other);
+                let (low, high) = extremes([one, middle, other], f64::total_cmp);
                 (row.low, row.high) = (Some(low), Some(high));
                 let claim = experiment.claims.iter().find(|claim| claim.id == row.id);
                 crossed = claim.is_some_and(|claim| claim.lies_between(low, high));

@@ -171,39 +171,14 @@ mod tests {
     #[test]
     fn stand_ins_have_the_boundary_of_real_graphs_to_11_percent() {
         // Nodes, edges, and rows over 4, 16 and 64 random parts that the graph's degrees give.
-        for (name, nodes, edges, rows) in [
-            (
-                "Coauthor CS",
-                18_333,
-                81_894,
-                [42_372.0, 102_608.0, 142_528.0],
-            ),
-            (
-                "Amazon Photo",
-                7_650,
-                119_081,
-                [20_804.0, 76_384.0, 152_256.0],
-            ),
-            (
-                "Amazon Computers",
-                13_752,
-                245_861,
-                [37_272.0, 138_336.0, 287_552.0],
-            ),
-            (
-                "BlogCatalog",
-                5_196,
-                171_743,
-                [15_576.0, 71_104.0, 182_720.0],
-            ),
-            ("Cora-ML", 2_995, 8_158, [5_544.0, 11_254.0, 14_490.0]),
-            ("LastFM", 7_624, 27_806, [14_448.0, 32_976.0, 46_758.0]),
-            (
-                "Facebook",
-                22_470,
-                170_823,
-                [51_024.0, 144_880.0, 246_080.0],
-            ),
+        for (name, [nodes, edges, rows @ ..]) in [
+            ("Coauthor CS", [18_333, 81_894, 42_372, 102_608, 142_528]),
+            ("Amazon Photo", [7_650, 119_081, 20_804, 76_384, 152_256]),
+            ("Computers", [13_752, 245_861, 37_272, 138_336, 287_552]),
+            ("BlogCatalog", [5_196, 171_743, 15_576, 71_104, 182_720]),
+            ("Cora-ML", [2_995, 8_158, 5_544, 11_254, 14_490]),
+            ("LastFM", [7_624, 27_806, 14_448, 32_976, 46_758]),
+            ("Facebook", [22_470, 170_823, 51_024, 144_880, 246_080]),
         ] {
             let size = PublishedSize {
                 nodes,
@@ -214,7 +189,7 @@ mod tests {
                 [size.rmat(), size.skewed()].map(|rmat| rmat.law().unwrap().graph());
             for (parts, real) in [4, 16, 64].into_iter().zip(rows) {
                 let [off, far] =
-                    [&middle, &skewed].map(|graph| graph.boundary_rows(parts) / real - 1.0);
+                    [&middle, &skewed].map(|graph| graph.boundary_rows(parts) / real as f64 - 1.0);
                 assert!(off.abs() < 0.11, "{name}, {parts} parts: {off}");
                 assert!(far < -0.15, "{name}, {parts} parts: {far}");
             }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::ids::{Ids, is_known};
-use super::tabular::{Node, Nodes, file_of};
+use super::tabular::{Node, Nodes, each_once, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
 use super::{Reading, file_name, only_file};
 use crate::graph::larger::{Pairs, Room};
@@ -121,8 +121,7 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
                 places.collect::<Result<Vec<usize>, String>>()
             };
             let labels = spec.label.as_ref().map_or(&[][..], LabelColumns::names);
-            // A header comes once.
-            let _ = places.set(Places {
+            let found = Places {
                 id: places_of("id", spec.id.as_slice())?.pop().unwrap_or(0),
                 labels: if labels.is_empty() {
                     vec![record.len() - 1]
@@ -130,7 +129,14 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
                     places_of("label", labels)?
                 },
                 features: places_of("features", columns)?,
-            });
+            };
+            let id = std::iter::once(("id", found.id));
+            let labels = found.labels.iter().map(|&at| ("label", at));
+            let features = found.features.iter().map(|&at| ("features", at));
+            let all = id.chain(labels).chain(features);
+            each_once(&all.collect::<Vec<_>>(), |&at| record[at].clone())?;
+            // A header comes once.
+            let _ = places.set(found);
             Ok(true)
         },
         |record| {
@@ -179,11 +185,14 @@ fn read_edges(
             let column = |key, name: Option<&String>, default| {
                 name.map_or(Ok(default), |name| place(record, key, name))
             };
-            // A header comes once.
-            let _ = places.set((
+            let ends = (
                 column("source", spec.source.as_ref(), 0)?,
                 column("target", spec.target.as_ref(), 1)?,
-            ));
+            );
+            let columns = [("source", ends.0), ("target", ends.1)];
+            each_once(&columns, |&at| record.get(at).cloned().unwrap_or_default())?;
+            // A header comes once.
+            let _ = places.set(ends);
             Ok(true)
         },
         |record| {

@@ -213,8 +213,19 @@ fn columns_of_tables_that_are_missing_or_of_another_type_are_named() {
             "column `x` must hold whole numbers",
         ),
         (
-            of(&|spec| spec.features = Some(FeatureSource::Columns(vec!["class".to_owned()]))),
+            of(&|spec| {
+                spec.label = text("x").map(LabelColumns::One);
+                spec.features = Some(FeatureSource::Columns(vec!["class".to_owned()]));
+            }),
             "column `class` must hold a number or a list",
+        ),
+        (
+            of(&|spec| spec.features = Some(FeatureSource::Columns(vec!["class".to_owned()]))),
+            "the column `class` would be used twice, as `label` and as `features`",
+        ),
+        (
+            of(&|spec| spec.target = text("src")),
+            "the column `src` would be used twice, as `source` and as `target`",
         ),
     ] {
         assert!(error.contains(said), "{error}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use polars::prelude::{DataFrame, DataType, PolarsError, Series};
 
 use super::ids::is_known;
-use super::tabular::{Node, Nodes, file_of};
+use super::tabular::{Node, Nodes, each_once, file_of};
 use super::{EdgeCount, Reading, file_name, finite};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 use crate::memory;
@@ -20,6 +20,9 @@ pub(super) fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, Grap
     let nodes = Nodes::new(&path, nodes(&table, spec)?, spec.label.as_ref())?;
     let pairs = file_of(folder, spec.edges.as_deref(), "edges.parquet")?;
     let table = Table::read(&pairs)?;
+    let [source, target] = [("source", &spec.source), ("target", &spec.target)]
+        .map(|(key, name)| (key, name.as_deref().unwrap_or(key)));
+    each_once(&[source, target], |name| (*name).to_owned()).map_err(|what| table.error(what))?;
     let sources = table.whole("source", spec.source.as_deref())?;
     let targets = table.whole("target", spec.target.as_deref())?;
     let node = |row: usize, id: u64| {
@@ -74,6 +77,18 @@ fn nodes(table: &Table<'_>, spec: &DatasetSpec) -> Result<Vec<Node>, GraphError>
         _ if table.frame.column("features").is_ok() => vec!["features".to_owned()],
         _ => vec![],
     };
+    let id = [("id", spec.id.as_deref().unwrap_or("id"))].into_iter();
+    let label = spec
+        .label
+        .as_ref()
+        .map_or(&[][..], LabelColumns::names)
+        .iter();
+    let label = label.map(|name| ("label", name.as_str()));
+    let features = columns.iter().map(|name| ("features", name.as_str()));
+    let default = spec.label.is_none().then_some(("label", "label"));
+    let all = id.chain(label).chain(default).chain(features);
+    each_once(&all.collect::<Vec<_>>(), |name| (*name).to_owned())
+        .map_err(|what| table.error(what))?;
     let mut rows: Vec<Node> = (ids.into_iter().zip(labels))
         .map(|(id, labels)| Node {
             id,

@@ -102,6 +102,24 @@ fn number_labels(names: &[Option<String>]) -> (Vec<Option<u32>>, usize) {
     numbers.map_or_else(|| number_classes(names), |numbers| number_classes(&numbers))
 }
 
+/// Refuses a column with two uses, named or by default: a label among the features would be learnt
+/// from. Columns come with the key that each is for; `name` says what one is called.
+pub(super) fn each_once<T: PartialEq>(
+    columns: &[(&str, T)],
+    name: impl Fn(&T) -> String,
+) -> Result<(), String> {
+    for (at, (key, column)) in columns.iter().enumerate() {
+        let earlier = columns[..at].iter().find(|(_, other)| other == column);
+        if let Some((other, _)) = earlier {
+            return Err(format!(
+                "the column `{}` would be used twice, as `{other}` and as `{key}` of [dataset]; each column is for one",
+                name(column)
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The file of a folder that a section names, or the only one whose name ends so.
 pub(super) fn file_of(
     folder: &Path,

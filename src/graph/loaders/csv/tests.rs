@@ -218,3 +218,44 @@ fn a_node_twice_and_a_class_that_is_a_quantity_are_refused() {
     let data = of(folder.path(), Form::Plain).unwrap();
     assert_eq!(data.labels.classes()[..], [Some(1), Some(1), Some(0)]);
 }
+
+#[test]
+fn a_column_is_for_one_thing_named_or_by_default() {
+    let nodes = "number,age,team\n1,3,red\n2,4,blue\n";
+    let folder = folder("from,to\n1,2\n", nodes, None);
+    let read = |set: &dyn Fn(&mut DatasetSpec)| {
+        let mut spec = DatasetSpec::default();
+        set(&mut spec);
+        read(folder.path(), Form::Plain, &spec, None)
+    };
+    let features = |spec: &mut DatasetSpec, names: &[&str]| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        spec.features = Some(FeatureSource::Columns(names));
+    };
+    assert!(read(&|spec| features(spec, &["age"])).is_ok());
+    for (names, twice) in [
+        (
+            ["age", "age"],
+            "`age` would be used twice, as `features` and as `features`",
+        ),
+        (
+            ["number", "age"],
+            "`number` would be used twice, as `id` and as `features`",
+        ),
+        (
+            ["age", "team"],
+            "`team` would be used twice, as `label` and as `features`",
+        ),
+    ] {
+        let error = read(&|spec| features(spec, &names))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(twice), "{error}");
+    }
+    let error = read(&|spec| spec.source = Some("to".to_owned()));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("`to` would be used twice, as `source` and as `target`"),
+        "{error}"
+    );
+}
