@@ -1,7 +1,7 @@
 """Runs the authors' programs and grapevine on the same and prints the two side by side; scripts/authors calls it.
 
-    beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--workers 4]
-        [--seeds 5] [--quick]
+    beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--parts FILE]
+        [--workers 4] [--seeds 5] [--quick]
 """
 
 import argparse
@@ -61,12 +61,15 @@ def arguments():
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--only", nargs="+", choices=list(CLONES), default=list(CLONES))
     options.add_argument("--graph", type=Path, help="a graph in the form of `npz-edges` with features and masks (default: Cora)")
+    options.add_argument("--parts", type=Path, help="a line with the worker of each node (default: random parts)")
     options.add_argument("--workers", type=int, default=4)
     options.add_argument("--seeds", type=int, default=5, help="at most so many for accuracies")
     options.add_argument("--quick", action="store_true", help="bytes and losses alone, without the runs that accuracies take")
     chosen = options.parse_args()
     if chosen.graph and not chosen.graph.is_file():
         wrong(f"--graph {chosen.graph} is not a file")
+    if chosen.parts and not chosen.parts.is_file():
+        wrong(f"--parts {chosen.parts} is not a file")
     if chosen.workers < 2:
         wrong("--workers must be at least 2: the authors' programs send nothing with one")
     if chosen.seeds < 1:
@@ -90,13 +93,25 @@ def graphs(chosen, out):
 
 
 def cut(chosen, out, graph):
-    """Parts by grapevine, at random: a line with the worker of each node."""
+    """The parts that were given, or parts by grapevine, at random: a line with the worker of each node."""
+    if chosen.parts:
+        return given(chosen, graph)
     file = out / f"{graph.stem}-{chosen.workers}.parts"
     call = ["partition", graph, "--format", "npz-edges", "--workers", chosen.workers, "--method", "random", "--out", file]
     called = subprocess.run([str(chosen.program), *map(str, call)], capture_output=True, text=True)
     if called.returncode:
         wrong(f"grapevine cannot cut {graph}: {called.stderr.strip()}")
     return file
+
+
+def given(chosen, graph):
+    """The parts that were given, which must be for this graph and so many workers."""
+    parts, nodes = chosen.parts.read_text().split(), inputs.Graph(graph).nodes
+    if len(parts) != nodes:
+        wrong(f"--parts {chosen.parts} has {len(parts):,} lines, and {graph} {nodes:,} nodes; give the worker of each node, a line each")
+    if set(parts) != {str(worker) for worker in range(chosen.workers)}:
+        wrong(f"--parts {chosen.parts} does not name workers 0 to {chosen.workers - 1}, each at least once; or give --workers")
+    return chosen.parts.resolve()
 
 
 def jobs_of(code, pairs, experiments, parts):
@@ -150,7 +165,8 @@ def compare(code, chosen, out, path, files):
         add_rows(code, shown, pair, theirs, ours)
     graph = inputs.Graph(files[0])
     boundary = graph.boundary_rows(numpy.loadtxt(parts[files[0]], dtype=int))
-    shown["notes"].insert(0, f"{graph.nodes:,} nodes, {chosen.workers} random parts, {boundary:,} boundary rows")
+    kind = "given" if chosen.parts else "random"
+    shown["notes"].insert(0, f"{graph.nodes:,} nodes, {chosen.workers} {kind} parts, {boundary:,} boundary rows")
     return tables.side_by_side(f"{NAMES[code]} ({CLONES[code][1]} at {CLONES[code][2][:7]})", shown)
 
 

@@ -303,13 +303,20 @@ impl Features {
         match self {
             Self::Coded(rows) => Self::Coded(rows.select(nodes)),
             Self::Dense { width, values } => {
-                let mut picked = vec![0.0; nodes.len() * width];
-                let rows = picked
+                let count = nodes.len() * width;
+                let mut picked = Vec::with_capacity(count);
+                // Not cleared before: one thread would take as long for that as all for the rows.
+                let rows = picked.spare_capacity_mut()[..count]
                     .par_chunks_exact_mut(*width)
                     .with_min_len(ROWS_AT_A_TIME);
                 rows.zip(nodes).for_each(|(row, &node)| {
-                    row.copy_from_slice(&values[node as usize * width..][..*width]);
+                    row.write_copy_of_slice(&values[node as usize * width..][..*width]);
                 });
+                // SAFETY: there is room for `count` values, in rows that have all been written.
+                #[allow(unsafe_code)]
+                unsafe {
+                    picked.set_len(count);
+                }
                 Self::Dense {
                     width: *width,
                     values: picked,

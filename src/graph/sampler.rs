@@ -318,6 +318,9 @@ impl SampledLayer {
     /// those who asked.
     pub fn below(&self, asked: &Peers<Vec<u32>>) -> (Vec<u32>, Peers<Vec<u32>>) {
         let mine = &self.rows[..self.own];
+        if asked.iter().next().is_none() {
+            return (mine.to_vec(), Peers::default());
+        }
         let wanted = || asked.iter().flat_map(|(_, rows)| rows);
         let last = mine.iter().chain(wanted()).max();
         let mut place = vec![NOWHERE; last.map_or(0, |&row| row as usize + 1)];

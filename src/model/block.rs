@@ -43,15 +43,24 @@ impl Aggregation {
     /// The weight of a message to a node of degree `own` from one of degree `other`, degrees
     /// without self-loops.
     pub(crate) fn weight(self, own: usize, other: usize) -> f32 {
-        match self {
-            Self::SymmetricWithSelf => inverse_root((own + 1) * (other + 1)),
-            // A boundary row's degree may be 0 in a graph with edges one way; it must not divide by
-            // zero.
-            Self::Symmetric => inverse_root(own.max(1) * other.max(1)),
-            Self::Mean => (1.0 / own.max(1) as f64) as f32,
-            Self::MeanWithSelf => (1.0 / (own + 1) as f64) as f32,
-            Self::Neighbours | Self::NeighboursAndSelf => 1.0,
-        }
+        self.weights(own)(other)
+    }
+
+    /// The weights of messages to a node of degree `own`, by the degree that they come from.
+    fn weights(self, own: usize) -> impl Fn(usize) -> f32 {
+        // Worked out once where who sends makes no difference.
+        let all = match self {
+            Self::SymmetricWithSelf | Self::Symmetric => None,
+            Self::Mean => Some((1.0 / own.max(1) as f64) as f32),
+            Self::MeanWithSelf => Some((1.0 / (own + 1) as f64) as f32),
+            Self::Neighbours | Self::NeighboursAndSelf => Some(1.0),
+        };
+        let loops = usize::from(self == Self::SymmetricWithSelf);
+        // A boundary row's degree may be 0 in a graph with edges one way; it must not divide by
+        // zero.
+        let of_pair =
+            move |other: usize| inverse_root((own + loops).max(1) * (other + loops).max(1));
+        move |other| all.unwrap_or_else(|| of_pair(other))
     }
 }
 
@@ -91,7 +100,10 @@ impl Block {
     /// If an entry of `adjacency` has no degree.
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        let weights = |v: usize| move |u: usize| aggregation.weight(degrees[v], degrees[u]);
+        let weights = |v: usize| {
+            let weights = aggregation.weights(degrees[v]);
+            move |u: usize| weights(degrees[u])
+        };
         let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
         Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, |u| u)
     }
@@ -200,9 +212,9 @@ impl Block {
         let adjacency = &layer.adjacency;
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
         let weights = |v: usize| {
-            let scale = layer.scale(v);
+            let (weights, scale) = (aggregation.weights(degrees[v]), layer.scale(v));
             move |u: usize| {
-                let weight = aggregation.weight(degrees[v], degrees[u]);
+                let weight = weights(degrees[u]);
                 // Outputs are the first inputs, so that is the node itself, which was not drawn.
                 if v == u { weight } else { weight * scale }
             }

@@ -170,6 +170,14 @@ pub(super) fn made_in_blocks(
     values
 }
 
+/// The same values in other memory, copied by all threads.
+pub(crate) fn copied(values: &[f32]) -> Vec<f32> {
+    const BLOCK: usize = 1 << 14;
+    made_in_blocks(values.len(), BLOCK, |number, block| {
+        block.copy_from_slice(&values[number * BLOCK..][..block.len()]);
+    })
+}
+
 /// These values, set to zero.
 fn cleared(values: &mut [MaybeUninit<f32>]) -> &mut [f32] {
     values.fill(MaybeUninit::new(0.0));

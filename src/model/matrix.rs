@@ -127,6 +127,14 @@ impl Matrix {
         &self.parts
     }
 
+    /// The only stripe of a matrix that is not [lasting](Self::lasting).
+    pub(super) fn passing(&self) -> Option<&Tensor<2>> {
+        match (&self.parts[..], &self.memo) {
+            ([rows], None) => Some(rows),
+            _ => None,
+        }
+    }
+
     /// Most rows of a stripe.
     pub const fn stripe(&self) -> usize {
         self.stripe

@@ -52,6 +52,7 @@ pub use dropout::{Dropout, Mask};
 pub use finite::has_finite_squares;
 pub(crate) use finite::is_finite;
 pub use gnn::{Gnn, ModelSpec};
+pub(crate) use host::copied;
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
 pub(crate) use loss::mean_targets;

@@ -5,6 +5,7 @@ mod gcn;
 mod gin;
 mod pool;
 mod sage;
+mod sage_product;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};

@@ -3,6 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
+use super::sage_product::own_and_neighbours;
 use super::{BIAS, Draws, SECOND_BIAS, aggregate};
 use crate::model::{Activation, Block, Input, LayerSpec, Matrix, activate};
 
@@ -36,6 +37,12 @@ impl SageConv {
     }
 
     pub(super) fn forward(&self, block: &Block, input: &Input, activation: Activation) -> Matrix {
+        let weights = || [self.weight_self.val(), self.weight_neighbour.val()];
+        if let Input::Dense(rows) = input
+            && let Some(sums) = own_and_neighbours(rows, block, weights)
+        {
+            return self.finish(sums, activation);
+        }
         let own = input.head(block.outputs());
         let sums = aggregate(block, input, self.weight_neighbour.val());
         self.combine(&own, sums, activation)
@@ -43,7 +50,10 @@ impl SageConv {
 
     /// The output, given own rows and the neighbours' means after their product.
     pub(super) fn combine(&self, own: &Input, sums: Matrix, activation: Activation) -> Matrix {
-        let sums = own.times_onto(sums, self.weight_self.val());
+        self.finish(own.times_onto(sums, self.weight_self.val()), activation)
+    }
+
+    fn finish(&self, sums: Matrix, activation: Activation) -> Matrix {
         let mut bias = self.bias.val();
         if let Some(other) = &self.bias_neighbour {
             bias = bias + other.val();

@@ -72,6 +72,12 @@ fn parallelism(rows: usize, columns: usize, inner: usize) -> Parallelism {
     }
 }
 
+/// Whether a product of two sides that lie row by row is divided by its rows.
+fn is_divided(rows: usize, columns: usize, inner: usize) -> bool {
+    let serial = matches!(parallelism(rows, columns, inner), Parallelism::None);
+    !serial && inner <= NARROW && columns > 1 && rows > PIECE_ROWS
+}
+
 /// `a·b`, or `out += a·b`, for `out [rows of a, columns of b]` row by row with room for all of it.
 ///
 /// # Safety
@@ -120,9 +126,7 @@ unsafe fn multiply_on_all(out: &mut [MaybeUninit<f32>], a: View<'_>, b: View<'_>
     );
     let threads = parallelism(rows, columns, inner);
     let straight = a.strides[1] == 1 && b.strides[1] == 1;
-    let serial = matches!(threads, Parallelism::None);
-    let by_rows = !serial && inner <= NARROW && straight && columns > 1 && rows > PIECE_ROWS;
-    if !by_rows {
+    if !(straight && is_divided(rows, columns, inner)) {
         // SAFETY: as many values as the product has; of what they are the caller vouches.
         return unsafe { multiply(out.as_mut_ptr().cast(), a, b, adds, threads) };
     }
@@ -201,6 +205,21 @@ fn weight_gradient(x: &[f32], inputs: usize, g: &[f32], outputs: usize) -> Vec<f
     transposed(&sum, outputs, inputs)
 }
 
+/// `wᵀ` for `w [inputs, outputs]`, as so many rows are multiplied with it soonest: put row by row
+/// into `room` where they are divided, for a weight is small beside them.
+fn turned<'a>(
+    w: &'a [f32],
+    [inputs, outputs]: [usize; 2],
+    rows: usize,
+    room: &'a mut Vec<f32>,
+) -> View<'a> {
+    if !is_divided(rows, inputs, outputs) {
+        return View::new(w, [inputs, outputs]).transposed();
+    }
+    *room = transposed(w, inputs, outputs);
+    View::new(room, [outputs, inputs])
+}
+
 /// The sum of vectors of one length, in their order.
 fn added_up(parts: Vec<Vec<f32>>) -> Vec<f32> {
     /// Values that stay in the cache while all parts go by.
@@ -265,10 +284,28 @@ impl<B: Host> ProductKernels for B {
 
     fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
         let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
-        let (g, w) = (B::values(g), B::values(w));
-        let w = View::new(&w, [inputs, outputs]).transposed();
-        let g = View::new(&g, [rows, outputs]);
-        B::tensor(product(g, w), [rows, inputs])
+        let (g, w, mut room) = (B::values(g), B::values(w), Vec::new());
+        let w = turned(&w, [inputs, outputs], rows, &mut room);
+        B::tensor(product(View::new(&g, [rows, outputs]), w), [rows, inputs])
+    }
+
+    #[allow(unsafe_code)]
+    fn rows_gradient_onto(
+        base: FloatTensor<Self>,
+        g: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
+        if rows * inputs == 0 || outputs == 0 {
+            return base;
+        }
+        let (g, w, mut room) = (B::values(g), B::values(w), Vec::new());
+        let w = turned(&w, [inputs, outputs], rows, &mut room);
+        B::update(base, |sums| {
+            let first = std::ptr::from_mut(&mut sums[..rows * inputs]) as *mut [MaybeUninit<f32>];
+            // SAFETY: the same values, all of them set, and nothing takes them away.
+            unsafe { multiply_on_all(&mut *first, View::new(&g, [rows, outputs]), w, true) }
+        })
     }
 
     fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -330,6 +367,14 @@ mod tests {
             }
             let [divided, whole] = sums.map(|sums| sums.into_iter().map(f32::to_bits));
             prop_assert!(divided.eq(whole), "{rows} rows");
+
+            // A right side that lies column by column, and the same put row by row.
+            let (w, mut room) = (drawn::values(columns * inner, seed + 3), Vec::new());
+            let lying = View::new(&w, [columns, inner]).transposed();
+            let whole = product_on(a, lying, Parallelism::None);
+            let divided = product(a, turned(&w, [columns, inner], rows, &mut room));
+            let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits);
+            prop_assert!(bits(divided).eq(bits(whole)), "{rows} rows, turned");
         }
 
         #[test]

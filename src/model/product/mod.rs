@@ -16,8 +16,8 @@ mod tests;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch};
-use burn::tensor::Tensor;
+use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata};
+use burn::tensor::{Slice, Tensor};
 
 use super::operation::{on_every_backend, operation};
 
@@ -42,6 +42,20 @@ pub(crate) trait ProductKernels: Backend {
     /// `g·wᵀ`.
     fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::float_matmul(g, Self::float_swap_dims(w, 0, 1))
+    }
+
+    /// `g·wᵀ` added to the first rows of `base [at least rows, inputs]`.
+    fn rows_gradient_onto(
+        base: FloatTensor<Self>,
+        g: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let first = [Slice::from(0..g.shape()[0]), Slice::full()];
+        let sum = Self::float_add(
+            Self::float_slice(base.clone(), &first),
+            Self::rows_gradient(g, w),
+        );
+        Self::float_slice_assign(base, &first, sum)
     }
 
     /// `xᵀ·g`.
