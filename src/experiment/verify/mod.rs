@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
-use super::rows::{ClaimRow, DecisionRow, EpochRow, Row, RunRow, TrafficRow};
+use super::rows::{
+    ClaimRow, ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RunRow, TrafficRow, Values,
+};
 use super::statistics::Statistics;
 use super::tables;
 
@@ -239,45 +241,22 @@ impl Checker {
                 self.breach::<ClaimRow>(None, format!("claim `{}` has no row", again.id));
                 continue;
             };
-            for (name, found, expected) in [
-                ("verdict", &found.verdict, &again.verdict),
-                ("source", &found.source, &again.source),
-                ("statement", &found.statement, &again.statement),
-                ("expected", &found.expected, &again.expected),
-                ("paper", &found.paper, &again.paper),
-            ] {
-                let of = format!("the {name} of the claim and its runs");
-                self.equal::<ClaimRow, _>(row, name, found.as_str(), &of, expected.as_str());
-            }
-            for name in [
-                "measured",
-                "low",
-                "high",
-                "seeds",
-                "censored",
-                "p_value",
-                "p_adjusted",
-                "detectable",
-                "seeds_needed",
-                "seeds_if_equal",
-                "looks",
-                "level_spent",
-                "decided_after",
-                "repartition_bytes",
-            ] {
-                let (found, expected) = (found.number(name), again.number(name));
-                let same = match (found, expected) {
+            let entries = |row: &ClaimRow| ClaimRow::to_columns(std::slice::from_ref(row));
+            let entries = entries(found).into_iter().zip(entries(again));
+            for (&ColumnSpec { name, kind, .. }, (one, other)) in
+                ClaimRow::COLUMNS.iter().zip(entries)
+            {
+                let same = match (found.number(name), again.number(name)) {
                     (Some(a), Some(b)) => no_more(a, b) && no_more(b, a),
-                    (a, b) => a.is_none() && b.is_none(),
+                    _ => one == other,
                 };
                 self.ensure::<ClaimRow>(same, row, || {
-                    let show =
-                        |value: Option<f64>| value.map_or("null".to_owned(), |x| x.to_string());
-                    format!(
-                        "{name} is {}, but the runs give {}",
-                        show(found),
-                        show(expected)
-                    )
+                    let show = |entry: &Values| entry.text(0).unwrap_or_else(|| "null".to_owned());
+                    let who = match kind {
+                        ColumnKind::Text => format!("the {name} of the claim and its runs is"),
+                        ColumnKind::Count | ColumnKind::Real => "the runs give".to_owned(),
+                    };
+                    format!("{name} is {}, but {who} {}", show(&one), show(&other))
                 });
             }
         }
