@@ -17,9 +17,9 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
+use super::Tables;
 use super::config::Cell;
 use super::rows::Text;
-use super::{Tables, manifest};
 use crate::atomic;
 use crate::graph::Dataset;
 use crate::sim::Setting;
@@ -96,7 +96,7 @@ impl Addresser {
             hash.update(self.fingerprint(&setting.dataset));
         }
         absorb_partition(&mut hash, setting);
-        Address(manifest::hexadecimal(&hash.finalize()))
+        Address(format!("{:x}", hash.finalize()))
     }
 
     fn fingerprint(&mut self, data: &Arc<Dataset>) -> [u8; 32] {

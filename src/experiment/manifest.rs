@@ -213,17 +213,12 @@ pub(super) fn table_hashes(folder: &Path) -> io::Result<BTreeMap<String, String>
 pub(super) fn program() -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut fs::File::open(std::env::current_exe()?)?, &mut hash)?;
-    Ok(hexadecimal(&hash.finalize()))
+    Ok(format!("{:x}", hash.finalize()))
 }
 
 /// The hash as 64 hexadecimal digits.
 pub(super) fn sha256(content: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(content))
-}
-
-/// Two digits a byte.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(content))
 }
 
 /// The manifest of a result folder.

@@ -98,20 +98,13 @@ impl Sum {
     }
 }
 
-fn digits<D: Digest>(path: &Path, git: bool) -> io::Result<String> {
+fn digits<D: Digest + io::Write>(path: &Path, git: bool) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut digest = D::new();
     if git {
         digest.update(format!("blob {}\0", file.metadata()?.len()));
     }
-    // Piece by piece: published files are larger than memory.
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            read => digest.update(&buffer[..read]),
-        }
-    }
+    io::copy(&mut file, &mut digest)?;
     Ok(digest
         .finalize()
         .iter()

@@ -1,7 +1,7 @@
 //! Arrays of shards: plain `.npy` files, which appear whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct FileSum {
     pub sha256: String,
 }
 
-/// Bytes that are read or written at once.
+/// Bytes that are written at once.
 const PIECE: usize = 1 << 16;
 
 impl FileSum {
@@ -28,17 +28,8 @@ impl FileSum {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let (mut hash, mut piece, mut bytes) = (Sha256::new(), vec![0; PIECE], 0);
-        loop {
-            match file.read(&mut piece)? {
-                0 => break,
-                read => {
-                    hash.update(&piece[..read]);
-                    bytes += read as u64;
-                }
-            }
-        }
+        let mut hash = Sha256::new();
+        let bytes = io::copy(&mut File::open(path)?, &mut hash)?;
         Ok(Self::new(bytes, hash))
     }
 
