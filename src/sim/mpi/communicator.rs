@@ -45,22 +45,26 @@ impl MpiCommunicator {
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.account)
     }
 
     /// Does something that communicates, and counts the time it takes, less what `action` says does
     /// not count.
     fn timed<T>(
-        &self,
-        action: impl FnOnce(&mut Port, &mut Account) -> Result<(T, Duration), NetError>,
+        &mut self,
+        action: impl FnOnce(
+            &mut Port,
+            &mut Account,
+            &mut Collectives,
+        ) -> Result<(T, Duration), NetError>,
     ) -> Result<T, NetError> {
         let start = Instant::now();
         // The port and then the account: whoever holds both takes them in this order.
         let mut port = self.processes.port();
-        let mut account = self.account();
+        let mut account = locked(&self.account);
         account.enter();
         port.take_idle();
-        let outcome = action(&mut port, &mut account);
+        let outcome = action(&mut port, &mut account, &mut self.collectives);
         let idle = port.take_idle();
         let free = outcome.as_ref().map_or(Duration::ZERO, |(_, free)| *free);
         account.waited(start.elapsed().saturating_sub(free), idle);
@@ -110,7 +114,7 @@ impl Communicator for MpiCommunicator {
             .iter()
             .map(|message| outbox.lane(rank, message.peer))
             .collect();
-        self.timed(|port, account| {
+        self.timed(|port, account, _| {
             for (message, lane) in outbox.messages.into_iter().zip(lanes) {
                 if message.peer >= size || message.peer == rank {
                     return Err(NetError::Protocol {
@@ -155,9 +159,7 @@ impl Communicator for MpiCommunicator {
         if expect.is_empty() {
             return Ok(Inbox::new());
         }
-        // Taken out for the length of the call, for `timed` borrows all the rest.
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let inbox = self.timed(|port, account| {
+        let inbox = self.timed(|port, account, collectives| {
             // Others may wait for this worker's part in a collective before they send.
             let payloads = port.receive_from_all(&expect, Channel::Data, tag, |port| {
                 collectives.go_on(port, account)
@@ -169,7 +171,6 @@ impl Communicator for MpiCommunicator {
                 .collect();
             Ok((inbox, Duration::ZERO))
         });
-        self.collectives = collectives;
         self.account().leave();
         inbox
     }
@@ -190,26 +191,21 @@ impl Communicator for MpiCommunicator {
     ) -> Result<PendingCollective, NetError> {
         let tag = tag(self.rank(), true, kind, 0)?;
         let steps = collective.steps(&self.all_reduce, self.rank(), self.size());
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let outcome = self.timed(|port, account| {
+        let ticket = self.timed(|port, account, collectives| {
             let ticket = collectives.start(account.epoch, tag, kind, (steps, values, op));
             collectives.go_on(port, account)?;
             Ok((ticket, Duration::ZERO))
-        });
-        self.collectives = collectives;
-        let ticket = outcome?;
+        })?;
         // From the start to the end of a collective its messages count as under way.
         self.account().enter();
         Ok(PendingCollective { ticket })
     }
 
     fn finish_collective(&mut self, pending: PendingCollective) -> Result<Vec<f32>, NetError> {
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let outcome = self.timed(|port, account| {
+        let outcome = self.timed(|port, account, collectives| {
             let values = collectives.finish(pending.ticket, port, account)?;
             Ok((values, Duration::ZERO))
         });
-        self.collectives = collectives;
         self.account().leave();
         outcome
     }
@@ -219,8 +215,7 @@ impl Communicator for MpiCommunicator {
     fn share(&mut self, value: Option<Vec<u8>>) -> Result<Vec<u8>, NetError> {
         let (rank, size) = (self.rank(), self.size());
         let start = Instant::now();
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let shared = self.timed(|port, account| {
+        self.timed(|port, account, collectives| {
             if rank == 0 {
                 let value = value.unwrap_or_default();
                 let busy = account.uncounted();
@@ -246,9 +241,7 @@ impl Communicator for MpiCommunicator {
             let busy = Duration::try_from_secs_f64(f64::from_le_bytes(*busy)).unwrap_or_default();
             // No more than this call took: who comes late has not waited all that time.
             Ok((value.to_vec(), busy.min(start.elapsed())))
-        });
-        self.collectives = collectives;
-        shared
+        })
     }
 
     fn exchange_aside(
@@ -256,22 +249,18 @@ impl Communicator for MpiCommunicator {
         messages: Vec<Message>,
         expect: &[usize],
     ) -> Result<Inbox, NetError> {
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let (mut port, mut account) = (self.processes.port(), self.account());
+        let (mut port, mut account) = (self.processes.port(), locked(&self.account));
         let outcome = swap(&mut port, messages, expect, ASIDE, |port| {
-            collectives.go_on(port, &mut account)
+            self.collectives.go_on(port, &mut account)
         });
         // Nobody is charged for it.
         port.take_idle();
-        drop((port, account));
-        self.collectives = collectives;
         outcome
     }
 
     fn meet(&mut self) -> Result<(), NetError> {
         let (rank, size) = (self.rank(), self.size());
-        let mut collectives = std::mem::take(&mut self.collectives);
-        let met = self.timed(|port, account| {
+        self.timed(|port, account, collectives| {
             // One byte, as a message.
             let to = |peers: std::ops::Range<usize>| -> Vec<Message> {
                 let here = |peer| Message {
@@ -292,9 +281,7 @@ impl Communicator for MpiCommunicator {
                 all(port, to(0..1), &[0])?;
             }
             Ok(((), Duration::ZERO))
-        });
-        self.collectives = collectives;
-        met
+        })
     }
 
     fn account(&self) -> Vec<u8> {
@@ -309,6 +296,10 @@ impl Communicator for MpiCommunicator {
         // Worker 0 shares nothing but the time it was busy, for which nobody else is charged.
         self.share(None).map(drop)
     }
+}
+
+fn locked(account: &Mutex<Account>) -> MutexGuard<'_, Account> {
+    account.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sends messages on the control channel, and returns one from each of `expect`.
