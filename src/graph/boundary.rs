@@ -167,6 +167,12 @@ impl Part {
             .collect()
     }
 
+    /// The nodes of the halo by their owner, ascending.
+    pub(crate) fn halo_by_owner(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let owners = self.receives.iter();
+        owners.map(|(owner, range)| (owner, &self.halo[range.clone()]))
+    }
+
     /// Own rows that train, of training nodes in ascending order.
     pub fn training_rows(&self, train: &[u32]) -> Vec<u32> {
         places(&self.owned, |node| train.binary_search(node).is_ok())

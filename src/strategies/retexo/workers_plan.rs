@@ -44,9 +44,8 @@ impl WorkersPlanner {
                 return vec![counts.own_values + counts.halo_values];
             }
             let own = part.owned.iter().map(|&node| features.stored_of(node));
-            let others = part.receives.iter();
-            let others = others.map(|(owner, range)| (owner, &part.halo[range.clone()]));
-            own.chain(arrivals.rows(rank, others, &wire)).collect()
+            let others = arrivals.rows(rank, part.halo_by_owner(), &wire);
+            own.chain(others).collect()
         };
         Self {
             features: setting

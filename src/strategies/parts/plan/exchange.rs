@@ -255,9 +255,7 @@ impl ExchangePlanner {
         if setting.counts.dense || !setting.holds_graph() {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
-            let boundary = &setting.boundary.parts[rank];
-            let others = boundary.receives.iter();
-            let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));
+            let others = setting.boundary.parts[rank].halo_by_owner();
             self.features[rank] = self.arrivals.input(rank, part.own_values, others, wire);
         }
         if let Some(wire) = &epoch.ahead {
@@ -307,9 +305,7 @@ impl ExchangePlanner {
             let others = if dense { part.halo_values } else { 0 };
             return InputShape::new(part.own_values + others, dense);
         };
-        let boundary = &self.setting.boundary.parts[rank];
-        let others = boundary.receives.iter();
-        let others = others.map(|(owner, range)| (owner, &boundary.halo[range.clone()]));
+        let others = self.setting.boundary.parts[rank].halo_by_owner();
         self.arrivals.input(rank, part.own_values, others, read)
     }
 
