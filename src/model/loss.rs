@@ -92,13 +92,6 @@ pub fn cross_entropy(logits: Matrix, targets: Targets) -> Tensor<1> {
     })
 }
 
-/// Mean loss of the `nodes` that have a label. `logits` is `[rows, outputs]` row by row. `None` if
-/// none has.
-pub fn mean_loss(logits: &[f32], outputs: usize, labels: &Labels, nodes: &[u32]) -> Option<f64> {
-    let losses = losses(logits, outputs, labels, nodes);
-    mean_of_losses(losses.map(|(_, loss)| loss))
-}
-
 /// The losses of those of the `nodes` that have a label, each with its node. `logits` is
 /// `[rows, outputs]` row by row.
 pub fn losses<'a>(
@@ -143,11 +136,16 @@ fn of_several(row: &[f32], several: &Several, node: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
+    /// Of two outputs.
+    fn mean_loss(logits: &[f32], labels: &Labels, nodes: &[u32]) -> Option<f64> {
+        mean_of_losses(losses(logits, 2, labels, nodes).map(|(_, loss)| loss))
+    }
+
     #[test]
     fn the_mean_loss_is_that_of_labelled_nodes_and_survives_large_logits() {
         let logits = [0.0, 0.0, 1000.0, 0.0, 0.0, 3.0];
         let labels = vec![Some(1), Some(1), None].into();
-        let loss = |nodes: &[u32]| mean_loss(&logits, 2, &labels, nodes);
+        let loss = |nodes: &[u32]| mean_loss(&logits, &labels, nodes);
         let near = |value: Option<f64>, expected: f64| {
             assert!((value.unwrap() - expected).abs() < 1e-12, "{value:?}");
         };
@@ -165,7 +163,7 @@ mod tests {
         several.push(None);
         let logits = [0.0, -1000.0, 1000.0, 0.0, 5.0, 5.0];
         let labels = several.into();
-        let loss = |nodes: &[u32]| mean_loss(&logits, 2, &labels, nodes);
+        let loss = |nodes: &[u32]| mean_loss(&logits, &labels, nodes);
         assert!((loss(&[0]).unwrap() - 2_f64.ln() / 2.0).abs() < 1e-12);
         assert!((loss(&[1, 2]).unwrap() - f64::midpoint(1000.0, 2_f64.ln())).abs() < 1e-12);
         assert_eq!(loss(&[2]), None);

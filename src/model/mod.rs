@@ -56,7 +56,7 @@ pub(crate) use host::copied;
 pub use input::Input;
 pub use layer::{LayerSpec, Merge, RowForm};
 pub(crate) use loss::mean_targets;
-pub use loss::{Loss, Targets, cross_entropy, losses, mean_loss, mean_of_losses, targets};
+pub use loss::{Loss, Targets, cross_entropy, losses, mean_of_losses, targets};
 pub use matrix::{Matrix, Place};
 pub use maximum::neighbour_max;
 pub use norm::Norm;

@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use grapevine::graph::Csr;
 use grapevine::model::{
     Aggregation, Block, Dropout, Gnn, Input, ModelKind, Optimizer, add_gradients, cross_entropy,
-    mean_loss, parameter_count, parameters, score, targets,
+    losses, mean_of_losses, parameter_count, parameters, score, targets,
 };
 use grapevine::sim::{Scores, Setting};
 
@@ -106,7 +106,7 @@ pub(crate) fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) 
         parameters: Vec::new(),
     };
     for epoch in 0..setting.training.epochs {
-        let losses = terms(epoch).iter().map(|term| {
+        let each = terms(epoch).iter().map(|term| {
             let mut input = features.clone();
             for layer in 0..model.layers() {
                 let dropped = input.dropped(&dropout, epoch as u64, layer, &nodes);
@@ -129,7 +129,7 @@ pub(crate) fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) 
             let constant = targets(nodes.len(), dataset.task(), weighted, &place);
             cross_entropy(logits, constant)
         });
-        let loss: Tensor<1> = losses.reduce(Tensor::add).expect("there are terms");
+        let loss: Tensor<1> = each.reduce(Tensor::add).expect("there are terms");
         let mut gradients = loss.backward();
         let mut flat = vec![0.0_f32; parameter_count(&model)];
         add_gradients(&model, &mut gradients, &mut flat);
@@ -141,11 +141,12 @@ pub(crate) fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) 
         let logits = model.valid().infer(&complete, &features).into_values();
         let (metric, labels, outputs) = (dataset.metric, &dataset.labels, dataset.classes);
         let of = |nodes: &[u32]| score(metric, &logits, outputs, labels, nodes);
+        let known = losses(&logits, outputs, labels, &dataset.split.validation);
         trained.scores.push(Scores {
             train: of(&dataset.split.train),
             validation: of(&dataset.split.validation),
             test: of(&dataset.split.test),
-            validation_loss: mean_loss(&logits, outputs, labels, &dataset.split.validation),
+            validation_loss: mean_of_losses(known.map(|(_, loss)| loss)),
         });
     }
     trained.parameters = parameters(&model);
