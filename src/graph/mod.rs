@@ -72,7 +72,7 @@ pub use dataset::{Dataset, RawDataset, Split};
 pub use division::{Chunks, Division};
 pub use error::GraphError;
 pub use expected::{Counted, ExpectedGraph};
-pub(crate) use expected::{CutFit, FitEnd, PUBLISHED, PublishedSize, Samples, sampling};
+pub(crate) use expected::{CutFit, FitEnd, PUBLISHED, PublishedSize, Samples, round, sampling};
 pub use features::Features;
 pub use labels::{Label, Labels, Several};
 pub(crate) use larger::Room;

@@ -178,7 +178,7 @@ fn dealt(all: f64, places: usize, place: usize) -> usize {
     all / places + usize::from(place < all % places)
 }
 
-/// The nearest whole number; what is counted here is never negative.
-fn round(value: f64) -> usize {
+/// The nearest whole number; what is counted by a law is never negative.
+pub(crate) fn round(value: f64) -> usize {
     value.round() as usize
 }

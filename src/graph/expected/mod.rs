@@ -17,6 +17,7 @@ pub(super) mod rmat;
 pub(crate) mod sampling;
 
 pub use classes::ExpectedGraph;
+pub(crate) use classes::round;
 pub(crate) use cut::{CutFit, End as FitEnd, Samples};
 pub(crate) use published::{PUBLISHED, PublishedSize};
 pub use reading::Counted;

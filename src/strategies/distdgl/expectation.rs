@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::drawn::Drawn;
 use super::rehearsal::{Draws, Hop};
 use crate::graph::sampling::{Frontiers, Population, Reached, frontiers};
-use crate::graph::{Batches, ExpectedGraph, Peers, Steps};
+use crate::graph::{Batches, ExpectedGraph, Peers, Steps, round};
 use crate::model::InputShape;
 
 /// The sampling of all workers of a run, step after step.
@@ -216,9 +216,4 @@ fn dealt(rank: usize, workers: usize, all: usize) -> Peers<usize> {
         }
     }
     dealt
-}
-
-/// The nearest whole number; what is counted here is never negative.
-fn round(value: f64) -> usize {
-    value.round() as usize
 }

@@ -1,6 +1,6 @@
 //! Chunks and halos of a graph that is known by its law.
 
-use crate::graph::ExpectedGraph;
+use crate::graph::{ExpectedGraph, round};
 
 /// Rows of chunks and halos, the same for all workers: chunks are equal random parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,9 +40,4 @@ impl Numbers {
     pub(super) fn anew(&self, chunks: usize) -> usize {
         round(chunks as f64 * (self.read - self.kept))
     }
-}
-
-/// The nearest whole number; what is counted here is never negative.
-fn round(value: f64) -> usize {
-    value.round() as usize
 }

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use crate::graph::sampling::{Population, Reached, frontiers};
-use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View};
+use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View, round};
 use crate::model::{BlockShape, InputShape};
 use crate::sim::Setting;
 use crate::strategies::parts::chunks::local_adjacency;
@@ -284,9 +284,4 @@ impl Batch {
 fn fanouts(setting: &Setting) -> &[usize] {
     let batches = setting.batches.as_ref();
     batches.map_or(&[], |batches| &batches.spec.fanouts)
-}
-
-/// The nearest whole number; what is counted here is never negative.
-fn round(value: f64) -> usize {
-    value.round() as usize
 }
