@@ -10,13 +10,13 @@ use std::ops::Range;
 use super::cache::Cache;
 use super::pipeline::Pipeline;
 use super::rehearsal::NEIGHBOUR_BYTES;
-use crate::graph::{Features, Lists, Peers, SampledLayer, Sampler, Steps, seeds_of, shuffled};
+use crate::graph::{Features, Lists, Peers, SampledLayer, Sampler, Steps};
 use crate::model::{Block, Gnn, Input, Targets};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
-    Asked, Asking, Step, Wire, batch_targets, finish_asking, receive_features, run_alone,
-    send_features, start_asking,
+    Asked, Asking, EpochOrder, Step, Wire, batch_targets, finish_asking, receive_features,
+    run_alone, send_features, start_asking,
 };
 
 /// A neighbour drawn: its global number and its degree in the whole graph.
@@ -75,8 +75,8 @@ pub(super) struct FetchingTrainer {
     steps: Steps,
     fanouts: Vec<usize>,
     pipeline: Pipeline,
-    /// Training rows in the order of the epoch of the latest batch.
-    order: Vec<u32>,
+    /// Of the epoch of the latest batch.
+    order: EpochOrder,
     /// From that of the present step on.
     batches: VecDeque<Preparing>,
     cache: Cache,
@@ -95,7 +95,7 @@ impl FetchingTrainer {
             steps: setting.steps(),
             fanouts: fanouts.to_vec(),
             pipeline,
-            order: Vec::new(),
+            order: EpochOrder::default(),
             batches: VecDeque::new(),
             cache: Cache::new(graph, owner, worker.rank(), room),
             stored: worker.shard().features.clone(),
@@ -186,14 +186,8 @@ impl FetchingTrainer {
 
     /// Draws for the seeds of a batch, and asks on.
     fn begin(&mut self, worker: &mut Worker, number: usize) -> Result<Preparing, SimError> {
-        let (seed, rank) = (worker.setting().seed, worker.rank());
-        let (epoch, step) = (number / self.steps.count(), number % self.steps.count());
-        if step == 0 {
-            self.order = worker.compute(Activity::Exchange, |worker| {
-                shuffled(seed, epoch, rank, &worker.shard().train)
-            });
-        }
-        let seeds = seeds_of(&self.order, &self.steps, rank, step);
+        let at = (number / self.steps.count(), number % self.steps.count());
+        let seeds = self.order.seeds(worker, &self.steps, at);
         let shard = worker.shard();
         let rows = || seeds.iter().map(|&row| row as usize);
         let frontier = Frontier {
@@ -204,9 +198,9 @@ impl FetchingTrainer {
                 own: seeds.iter().copied().enumerate().collect(),
             },
         };
-        let targets = batch_targets(worker, &self.steps, &seeds, step);
+        let targets = batch_targets(worker, &self.steps, &seeds, at.1);
         let mut batch = Preparing {
-            at: (epoch, step),
+            at,
             targets,
             frontier,
             drawn: Vec::new(),

@@ -28,10 +28,32 @@ pub struct BatchTrainer {
     /// drawn across the cut.
     alone: Option<(Csr, Vec<usize>)>,
     dropout: Dropout,
-    /// Training rows in the order of an epoch.
-    order: Vec<u32>,
+    order: EpochOrder,
     kept: Kept,
     buckets: Option<Buckets>,
+}
+
+/// A worker's training rows in the order of an epoch, which is drawn in the first step.
+#[derive(Default)]
+pub(crate) struct EpochOrder(pub Vec<u32>);
+
+impl EpochOrder {
+    /// The rows that train in a step of an epoch: the next piece of its one order, so that each
+    /// trains once in it.
+    pub(crate) fn seeds(
+        &mut self,
+        worker: &mut Worker,
+        steps: &Steps,
+        (epoch, step): (usize, usize),
+    ) -> Vec<u32> {
+        let (seed, rank) = (worker.setting().seed, worker.rank());
+        if step == 0 {
+            self.0 = worker.compute(Activity::Exchange, |worker| {
+                shuffled(seed, epoch, rank, &worker.shard().train)
+            });
+        }
+        seeds_of(&self.0, steps, rank, step)
+    }
 }
 
 /// One layer of a step on its worker.
@@ -56,7 +78,7 @@ impl BatchTrainer {
             fanouts: batches.spec.fanouts.clone(),
             alone: (!exchange).then(|| shard.without_halo()),
             dropout: worker.dropout(),
-            order: Vec::new(),
+            order: EpochOrder::default(),
             kept: Kept::default(),
             buckets: None,
         })
@@ -97,13 +119,8 @@ impl BatchTrainer {
         epoch: usize,
         step: usize,
     ) -> Result<Step, SimError> {
-        let (seed, rank, count) = (worker.setting().seed, worker.rank(), self.steps());
-        if step == 0 {
-            self.order = worker.compute(Activity::Exchange, |worker| {
-                shuffled(seed, epoch, rank, &worker.shard().train)
-            });
-        }
-        let seeds = seeds_of(&self.order, &self.steps, rank, step);
+        let count = self.steps();
+        let seeds = self.order.seeds(worker, &self.steps, (epoch, step));
         let constant = batch_targets(worker, &self.steps, &seeds, step);
         let wire = |wire: &Option<Wire>| Some(wire.as_ref()?.at_step(count, step));
         let wires: Vec<Option<Wire>> = sent.wires.iter().map(wire).collect();

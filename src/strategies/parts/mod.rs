@@ -52,8 +52,8 @@ mod stepwise;
 mod summed;
 mod wire;
 
-pub(crate) use batches::draw_alone;
 pub use batches::{BatchTrainer, batch_targets};
+pub(crate) use batches::{EpochOrder, draw_alone};
 pub use boundary_share::BoundaryShare;
 pub(crate) use change::ByChange;
 pub use chunking::Chunking;

@@ -2,13 +2,13 @@
 
 use burn::module::Module;
 
-use crate::graph::{SampledLayer, Sampler, Steps, View, seeds_of, shuffled};
+use crate::graph::{SampledLayer, Sampler, Steps, View};
 use crate::model::{
     Aggregation, Block, Input, Matrix, Targets, add_gradients, cross_entropy, parameters,
     with_parameters,
 };
 use crate::sim::{Activity, Restoring, Saving, Scores, SimError, Worker};
-use crate::strategies::parts::batch_targets;
+use crate::strategies::parts::{EpochOrder, batch_targets};
 
 /// What a sub-model computes on in a step.
 pub(super) struct Reads {
@@ -81,8 +81,7 @@ pub(super) struct OneHop {
     /// The layer's own.
     fanout: [usize; 1],
     aggregation: Aggregation,
-    /// Training rows in the order of an epoch.
-    order: Vec<u32>,
+    order: EpochOrder,
 }
 
 impl OneHop {
@@ -92,7 +91,7 @@ impl OneHop {
         Some(Self {
             fanout: [batches.spec.fanouts[layer]],
             aggregation,
-            order: Vec::new(),
+            order: EpochOrder::default(),
         })
     }
 
@@ -105,19 +104,12 @@ impl OneHop {
         input: &Input,
         (epoch, step): (usize, usize),
     ) -> Option<Reads> {
-        let (seed, rank) = (worker.setting().seed, worker.rank());
-        // The steps of an epoch take pieces of one order, so that each node trains once in it.
-        if step == 0 {
-            self.order = worker.compute(Activity::Exchange, |worker| {
-                shuffled(seed, epoch, rank, &worker.shard().train)
-            });
-        }
-        let seeds = seeds_of(&self.order, steps, rank, step);
+        let seeds = self.order.seeds(worker, steps, (epoch, step));
         // Before anything is computed: the plan has no phase for such a step.
         if seeds.is_empty() {
             return None;
         }
-        let sampler = Sampler::new(seed, epoch, step, &self.fanout);
+        let sampler = Sampler::new(worker.setting().seed, epoch, step, &self.fanout);
         let sampled = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let view = View {

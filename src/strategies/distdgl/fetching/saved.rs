@@ -65,7 +65,7 @@ enum SavedWaits {
 impl FetchingTrainer {
     /// Saves the batches under way, and features that stay.
     pub(crate) fn save(&self, worker: &Worker, into: &mut Saving) {
-        into.put(&(&self.order, self.batches.len()));
+        into.put(&(&self.order.0, self.batches.len()));
         for batch in &self.batches {
             batch.save(into);
         }
@@ -81,7 +81,7 @@ impl FetchingTrainer {
     /// If something else was.
     pub(crate) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         let batches: usize;
-        (self.order, batches) = from.saved().take()?;
+        (self.order.0, batches) = from.saved().take()?;
         for _ in 0..batches {
             let batch = self.batch(from)?;
             self.batches.push_back(batch);
