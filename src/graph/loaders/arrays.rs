@@ -1,6 +1,6 @@
 //! What arrays of published graphs mean: edges, classes, sets of nodes.
 
-use super::ids::in_range;
+use super::ids::{in_range, signed_in_range};
 use super::npy::Array;
 use super::numpy::Matrix;
 use crate::graph::{Features, GraphError, Split};
@@ -20,8 +20,7 @@ pub(super) enum Ends {
 impl Array<i64> {
     /// The edges of a graph of so many nodes.
     pub(super) fn pairs(&self, nodes: usize, ends: Ends) -> Result<Vec<(u32, u32)>, String> {
-        // A negative number becomes one that is out of range.
-        let node = |end: i64| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes);
+        let node = |end: i64| signed_in_range(end, nodes);
         match (&self.shape[..], ends) {
             ([_, 2], Ends::Rows) => {
                 let rows = self.values.chunks_exact(2);
@@ -42,8 +41,7 @@ impl Array<i64> {
 
 /// The nodes of these numbers.
 pub(super) fn node_numbers(numbers: &[i64], nodes: usize) -> Result<Vec<u32>, String> {
-    // A negative number becomes one that is out of range.
-    let node = |&number: &i64| in_range(u64::try_from(number).unwrap_or(u64::MAX), nodes);
+    let node = |&number: &i64| signed_in_range(number, nodes);
     numbers.iter().map(node).collect()
 }
 

@@ -97,6 +97,11 @@ pub(super) fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
         })
 }
 
+/// The same of a number that may be negative, and then is out of range.
+pub(super) fn signed_in_range(node: i64, nodes: usize) -> Result<u32, String> {
+    in_range(u64::try_from(node).unwrap_or(u64::MAX), nodes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,16 +40,7 @@ fn array<T: Element>(
     name: impl FnOnce() -> String,
 ) -> Result<Array<T>, Failed> {
     let header = Header::read(&mut from, bytes)?;
-    let kind = header.kind();
-    let decoder = kind.and_then(|(letter, size, _)| T::decoder(letter, size));
-    let (Some((_, size, highest_first)), Some(decode)) = (kind, decoder) else {
-        return Err(format!(
-            "it has values of type `{}`, and {} are expected",
-            header.kind,
-            T::WHAT
-        )
-        .into());
-    };
+    let (size, highest_first, decode) = header.decoder::<T>()?;
     let count = header.count(size, bytes)?;
     memory::need(name, memory::bytes(&[count], size_of::<T>()))?;
     let mut values = Vec::with_capacity(count.min(MOST_AT_ONCE / size_of::<T>()));

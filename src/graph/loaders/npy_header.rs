@@ -2,6 +2,9 @@
 
 use std::io::Read;
 
+use super::element::Element;
+use crate::graph::mapped::Decode;
+
 /// Longest header: programs write some hundred bytes.
 const LONGEST_HEADER: usize = 1 << 16;
 
@@ -11,7 +14,7 @@ pub(super) struct Header {
     /// Where it ends.
     end: u64,
     /// As the file writes it: `<f4`.
-    pub kind: String,
+    kind: String,
     /// Whether columns come one after another.
     pub(crate) by_columns: bool,
     /// Extent of each dimension.
@@ -100,8 +103,19 @@ impl Header {
         }
     }
 
+    /// Bytes of a value, whether the highest comes first, and what they mean.
+    pub(super) fn decoder<T: Element>(&self) -> Result<(usize, bool, Decode<T>), String> {
+        let decoder = self.kind().and_then(|(letter, size, highest_first)| {
+            Some((size, highest_first, T::decoder(letter, size)?))
+        });
+        decoder.ok_or_else(|| {
+            let (found, expected) = (&self.kind, T::WHAT);
+            format!("it has values of type `{found}`, and {expected} are expected")
+        })
+    }
+
     /// Letter and size of the type, and whether the highest byte comes first.
-    pub(super) fn kind(&self) -> Option<(u8, usize, bool)> {
+    fn kind(&self) -> Option<(u8, usize, bool)> {
         let (&order, rest) = self.kind.as_bytes().split_first()?;
         let (&letter, size) = rest.split_first()?;
         let size = std::str::from_utf8(size).ok()?.parse().ok()?;

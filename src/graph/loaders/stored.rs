@@ -9,7 +9,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::arrays::{self, Ends};
 use super::element::Element;
-use super::ids::in_range;
+use super::ids::signed_in_range;
 use super::npy::{self, Npz};
 use super::npy_header::Header;
 use super::{EdgeCount, finite};
@@ -75,10 +75,8 @@ pub(super) fn graph(
         let what = format!("must have two columns, and its shape is {shape:?}");
         return Err(GraphError::file(path, what));
     };
-    // A negative number becomes one that is out of range.
-    let node = |end: i64| in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes);
     for end in values.values(0, 2 * edges) {
-        node(end).map_err(|what| GraphError::file(path, what))?;
+        signed_in_range(end, nodes).map_err(|what| GraphError::file(path, what))?;
     }
     let pairs = (0..edges).map(|edge| {
         let mut ends = values.values(2 * edge, 2).map(|end| end as u32);
@@ -110,9 +108,8 @@ pub(super) fn pairs<'a>(
         return Ok(None);
     };
     let mut pairs = Pairs::new(Some(room));
-    // A negative number becomes one that is out of range.
     let node = |end: i64| {
-        let node = in_range(u64::try_from(end).unwrap_or(u64::MAX), nodes);
+        let node = signed_in_range(end, nodes);
         node.map_err(|what| GraphError::file(path, format!("`{member}`: {what}")))
     };
     for (from, to) in values.values(0, edges).zip(values.values(edges, edges)) {
@@ -130,12 +127,7 @@ pub(crate) fn table<T: Element>(path: &Path, member: Option<&str>) -> Result<Tab
     let mut file = File::open(path).map_err(text)?;
     std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start)).map_err(text)?;
     let header = Header::read(&mut BufReader::new(file), bytes)?;
-    let kind = header.kind();
-    let decoder = kind.and_then(|(letter, size, _)| T::decoder(letter, size));
-    let (Some((_, size, highest_first)), Some(decode)) = (kind, decoder) else {
-        let what = format!("it has values of type `{}`, not {}", header.kind, T::WHAT);
-        return Err(what);
-    };
+    let (size, highest_first, decode) = header.decoder()?;
     if header.by_columns && header.shape.len() > 1 {
         return Err(
             "its columns come one after another, and rows have to (`numpy.ascontiguousarray`)"
