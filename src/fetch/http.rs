@@ -330,6 +330,7 @@ fn promise(response: &Response<Body>, have: u64, job: &Job<'_>) -> Result<Promis
     let headers = response.headers();
     let status = response.status();
     let of = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let later = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     match status {
         StatusCode::OK => Ok(Promise {
             start: 0,
@@ -353,21 +354,14 @@ fn promise(response: &Response<Body>, have: u64, job: &Job<'_>) -> Result<Promis
             let _ = fs::remove_file(job.part);
             Err(Failed::Now("has no part to go on with".to_owned(), None))
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+        _ if later.contains(&status) || status.is_server_error() => {
             let wait = of(header::RETRY_AFTER).and_then(|wait| wait.parse().ok());
             Err(Failed::Now(
                 format!("answers {status}"),
                 wait.map(Duration::from_secs),
             ))
         }
-        status if status.is_server_error() => {
-            let wait = of(header::RETRY_AFTER).and_then(|wait| wait.parse().ok());
-            Err(Failed::Now(
-                format!("answers {status}"),
-                wait.map(Duration::from_secs),
-            ))
-        }
-        status => Err(Failed::Here(format!("answers {status}"))),
+        _ => Err(Failed::Here(format!("answers {status}"))),
     }
 }
 
