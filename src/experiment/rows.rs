@@ -36,6 +36,20 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     known
 }
 
+/// The items by their keys, each key where it appears first.
+pub(crate) fn grouped<K: PartialEq, T>(
+    items: impl IntoIterator<Item = (K, T)>,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, item) in items {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
 table! {
     /// One cell and seed. Byte columns of the eight kinds sum to `payload_bytes`. Of a run that
     /// failed, what was to be measured is null.

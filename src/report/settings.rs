@@ -1,7 +1,7 @@
 //! Cells of a sweep by setting and by strategy.
 
 use super::series::Entrant;
-use crate::experiment::rows::{Sweep, distinct};
+use crate::experiment::rows::{Sweep, distinct, grouped};
 
 /// The cells of one setting of a sweep.
 pub(super) type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
@@ -11,15 +11,7 @@ pub(super) type Setting<'c, 'a> = (&'a Sweep, Vec<&'c Entrant<'a>>);
 pub(super) fn settings<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,
 ) -> Vec<Setting<'c, 'a>> {
-    let mut settings: Vec<Setting> = Vec::new();
-    for cell in cells {
-        // A list and no map, so that settings stay in the order of the sweep.
-        match settings.iter_mut().find(|(name, _)| *name == cell.setting) {
-            Some((_, members)) => members.push(cell),
-            None => settings.push((cell.setting, vec![cell])),
-        }
-    }
-    settings
+    grouped(cells.into_iter().map(|cell| (cell.setting, cell)))
 }
 
 /// The strategies' labels, each once, in the order of their appearance.

@@ -2,7 +2,7 @@
 
 use super::multiples::{left_out, rows};
 use super::{seeds_with, series, spot};
-use crate::experiment::rows::{Measured, Sweep};
+use crate::experiment::rows::{Measured, Sweep, grouped};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Unit};
 use crate::report::series::Entrant;
@@ -44,18 +44,11 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
         sizes.dedup();
         sizes.len() > 1
     })?;
-    let mut panels: Vec<(Sweep, Vec<Sized>)> = Vec::new();
-    for cell in cells {
-        let Some(x) = size_of(cell, size) else {
-            continue;
-        };
-        let rest = cell.setting.without(size);
-        // A list and no map, so that panels stay in the order of the sweep.
-        match panels.iter_mut().find(|(known, _)| *known == rest) {
-            Some((_, members)) => members.push((x, cell)),
-            None => panels.push((rest, vec![(x, cell)])),
-        }
-    }
+    let sized = cells.iter().filter_map(|cell| {
+        let x = size_of(cell, size)?;
+        Some((cell.setting.without(size), (x, cell)))
+    });
+    let mut panels: Vec<(Sweep, Vec<Sized>)> = grouped(sized);
     let names: Vec<String> = panels.iter().map(|(rest, _)| rest.to_string()).collect();
     let note = left_out(&names, MOST);
     panels.truncate(MOST);
