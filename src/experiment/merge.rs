@@ -14,7 +14,7 @@ use super::config::Experiment;
 use super::error::RunError;
 use super::manifest::{self, PART, seconds};
 use super::part::Share;
-use super::rows::{DecisionRow, EpochRow, RunRow, TimelineRow, TrafficRow};
+use super::rows::{OfRun, RunKey, RunRow};
 use super::tables::Tables;
 use super::{TRACES, archive, folder, resolution, run};
 use crate::atomic;
@@ -262,18 +262,12 @@ fn by_run(tables: Tables) -> Vec<Tables> {
     let mut timeline = timeline.into_iter().peekable();
     let mut decisions = decisions.into_iter().peekable();
     let rows_of = |run: RunRow| {
-        let (cell, seed) = (&run.cell, run.seed);
+        let key = run.key();
         Tables {
-            epochs: next(&mut epochs, |row: &EpochRow| {
-                row.cell == **cell && row.seed == seed
-            }),
-            traffic: next(&mut traffic, |row: &TrafficRow| {
-                row.cell == **cell && row.seed == seed
-            }),
-            timeline: next(&mut timeline, |row: &TimelineRow| row.cell == *cell),
-            decisions: next(&mut decisions, |row: &DecisionRow| {
-                row.cell == **cell && row.seed == seed
-            }),
+            epochs: next(&mut epochs, key),
+            traffic: next(&mut traffic, key),
+            timeline: next(&mut timeline, key),
+            decisions: next(&mut decisions, key),
             runs: vec![run],
             ..Tables::default()
         }
@@ -281,9 +275,9 @@ fn by_run(tables: Tables) -> Vec<Tables> {
     runs.into_iter().map(rows_of).collect()
 }
 
-/// Items up to the first that is of another run.
-fn next<T>(items: &mut Peekable<impl Iterator<Item = T>>, of: impl Fn(&T) -> bool) -> Vec<T> {
-    std::iter::from_fn(|| items.next_if(&of)).collect()
+/// Rows up to the first that is of another run.
+fn next<R: OfRun>(rows: &mut Peekable<impl Iterator<Item = R>>, of: RunKey<'_>) -> Vec<R> {
+    std::iter::from_fn(|| rows.next_if(|row| row.key() == of)).collect()
 }
 
 /// The manifest of all parts together.

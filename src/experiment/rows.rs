@@ -19,7 +19,7 @@ use crate::sim::Doing;
 use field::Field;
 pub use field::{ColumnKind, Values};
 pub use projected::{BesideRow, ProjectionRow};
-pub(crate) use run::metric_title;
+pub(crate) use run::{OfRun, RunKey, metric_title};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};

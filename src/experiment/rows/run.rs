@@ -1,6 +1,6 @@
 //! What follows from a row of `runs`.
 
-use super::{Measured, RunRow, distinct};
+use super::{DecisionRow, EpochRow, Measured, Row, RunRow, TimelineRow, TrafficRow, distinct};
 use crate::graph::Metric;
 use crate::net::TrafficKind;
 
@@ -13,6 +13,27 @@ pub(crate) fn metric_title<'a>(runs: impl IntoIterator<Item = &'a RunRow>) -> St
     }
     titles.join(" or ")
 }
+
+/// One cell and seed: what rows of the tables belong together by.
+pub(crate) type RunKey<'a> = (&'a str, u64);
+
+/// A row that belongs to a run.
+pub(crate) trait OfRun: Row {
+    /// Which.
+    fn key(&self) -> RunKey<'_>;
+}
+
+macro_rules! of_run {
+    ($($row:ty),*) => {$(
+        impl OfRun for $row {
+            fn key(&self) -> RunKey<'_> {
+                (&self.cell, self.seed)
+            }
+        }
+    )*};
+}
+
+of_run!(RunRow, EpochRow, TrafficRow, TimelineRow, DecisionRow);
 
 impl RunRow {
     /// What its columns of accuracy hold.

@@ -14,7 +14,7 @@ use std::fmt;
 
 use super::claims::{ClaimSpec, judge};
 use super::rows::{
-    ClaimRow, ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RunRow, TrafficRow, Values,
+    ClaimRow, ColumnKind, ColumnSpec, EpochRow, OfRun, Row, RunKey, RunRow, TrafficRow, Values,
 };
 use super::statistics::Statistics;
 use super::tables;
@@ -43,28 +43,8 @@ impl fmt::Display for Breach {
     }
 }
 
-/// One cell and seed: what rows of the tables belong together by.
-type Key<'a> = (&'a str, u64);
-
-/// A row that belongs to a run.
-trait OfRun: Row {
-    fn key(&self) -> Key<'_>;
-}
-
-macro_rules! of_run {
-    ($($row:ty),*) => {$(
-        impl OfRun for $row {
-            fn key(&self) -> Key<'_> {
-                (&self.cell, self.seed)
-            }
-        }
-    )*};
-}
-
-of_run!(RunRow, EpochRow, TrafficRow, DecisionRow);
-
 /// Rows with their places in the table, by the run they belong to.
-type ByRun<'a, R> = BTreeMap<Key<'a>, Vec<(usize, &'a R)>>;
+type ByRun<'a, R> = BTreeMap<RunKey<'a>, Vec<(usize, &'a R)>>;
 
 fn by_run<R: OfRun>(rows: &[R]) -> ByRun<'_, R> {
     let mut by_run = ByRun::new();
@@ -160,7 +140,7 @@ impl Checker {
     }
 
     /// One row per cell and seed, and every cell with the same seeds.
-    fn grid<'a>(&mut self, runs: &'a [RunRow], finished: bool) -> BTreeMap<Key<'a>, usize> {
+    fn grid<'a>(&mut self, runs: &'a [RunRow], finished: bool) -> BTreeMap<RunKey<'a>, usize> {
         let mut by_key = BTreeMap::new();
         let mut seeds = BTreeSet::new();
         for (row, run) in runs.iter().enumerate() {
@@ -192,7 +172,7 @@ impl Checker {
     }
 
     /// Every row belongs to a run.
-    fn known<R: OfRun>(&mut self, rows: &ByRun<'_, R>, runs: &BTreeMap<Key<'_>, usize>) {
+    fn known<R: OfRun>(&mut self, rows: &ByRun<'_, R>, runs: &BTreeMap<RunKey<'_>, usize>) {
         for ((cell, seed), rows) in rows.iter().filter(|(key, _)| !runs.contains_key(*key)) {
             for (row, _) in rows {
                 let what = format!("cell `{cell}` with seed {seed} is not in the table of runs");

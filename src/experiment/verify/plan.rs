@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Breach, ByRun, Checker, Key, OfRun, by_run};
+use super::{Breach, ByRun, Checker, by_run};
 use crate::experiment::Error;
 use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
@@ -11,7 +11,7 @@ use crate::experiment::decisions::decisions_of;
 use crate::experiment::prepare::{Fitted, Preparation};
 use crate::experiment::row_maker::{RowMaker, milestones};
 use crate::experiment::rows::{
-    ColumnKind, ColumnSpec, DecisionRow, EpochRow, Row, RunRow, TrafficRow, Values,
+    ColumnKind, ColumnSpec, DecisionRow, EpochRow, OfRun, Row, RunKey, RunRow, TrafficRow, Values,
 };
 use crate::net::{Ledger, TrafficKind};
 use crate::sim::DeviceConfig;
@@ -87,7 +87,7 @@ pub fn verify_plan(
             check.found.breach::<RunRow>(row, what);
         }
     }
-    let ran: BTreeSet<Key<'_>> = tables.runs.iter().map(OfRun::key).collect();
+    let ran: BTreeSet<RunKey<'_>> = tables.runs.iter().map(OfRun::key).collect();
     let mut missing = Vec::new();
     for cell in present {
         let name = &cell.name;
