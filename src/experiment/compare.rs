@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::claims::is_accuracy;
 use super::rows::{Row, RunRow, distinct};
 use super::statistics::{IntervalMethod, Sample};
 
@@ -97,7 +98,7 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
         for measure in MEASURES {
             let values = pairs.iter().filter_map(|(a, b)| {
                 // A ROC-AUC is not compared with an accuracy.
-                if measure.contains("accuracy") && a.metric() != b.metric() {
+                if is_accuracy(measure) && a.metric() != b.metric() {
                     return None;
                 }
                 let value = |run: &RunRow| run.number(measure);
