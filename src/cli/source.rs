@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::list::FORMATS;
 use super::output::BadArgument;
+use crate::experiment::config::value_of;
 use crate::graph::{DatasetSpec, SyntheticSpec, dataset_names};
 
 /// A graph by its name, its files or how it is generated.
@@ -82,12 +83,7 @@ fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec>
         let Some((key, value)) = set.split_once('=') else {
             return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());
         };
-        let (key, word) = (key.trim(), value.trim());
-        // A word needs no quotes.
-        let parsed = format!("value = {word}").parse::<toml::Table>();
-        let value = parsed.ok().and_then(|mut table| table.remove("value"));
-        let value = value.unwrap_or_else(|| word.into());
-        table.insert(key.to_owned(), value);
+        table.insert(key.trim().to_owned(), value_of(value));
     }
     let read = |table: toml::Table| table.try_into();
     let spec = read(table).map_err(|error: toml::de::Error| {

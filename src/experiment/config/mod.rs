@@ -45,6 +45,7 @@ use path::KeyPath;
 
 pub use error::{ConfigError, Place, Problem};
 pub(crate) use flows::FlowFile;
+pub(crate) use overrides::value_of;
 pub(crate) use scale::PAPER;
 pub(crate) use settings::Settings;
 pub(crate) use strategy::{OptionError, StrategyEntry};

@@ -61,7 +61,8 @@ pub(super) fn key_path(key: &str) -> Option<KeyPath> {
     }
 }
 
-fn value_of(text: &str) -> Value {
+/// A value as TOML writes it; text that is none needs no quotes.
+pub(crate) fn value_of(text: &str) -> Value {
     let text = text.trim();
     let read = toml::from_str::<Table>(&format!("value = {text}"));
     match read {
