@@ -122,7 +122,12 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
         _ => Vec::new(),
     });
     // Tests may look at anything.
-    let tests = ["tests.rs", "bad_inputs.rs", "published.rs", "layouts.rs"];
+    let tests = [
+        "tests.rs",
+        "bad_inputs.rs",
+        "loaders/published.rs",
+        "layouts.rs",
+    ];
     let is_test = |path: &PathBuf| {
         path.components()
             .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "properties")

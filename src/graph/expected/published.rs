@@ -1,10 +1,10 @@
 //! Published graphs in numbers: what `counts = { like = "ogbn-papers100M" }` stands for.
 //!
 //! One entry a graph, with the source of its numbers. Nobody publishes the degrees of these graphs
-//! in a form that can be carried along here. An R-MAT graph of the size stands in, as skewed as real
-//! graphs are on average ([`SKEW`]). It lies between two ends: an R-MAT graph with the quadrants of
-//! Graph500, which is more skewed than any graph that was looked at, and one in which all nodes have
-//! the same degree, which no graph is beyond.
+//! in a form that can be carried along here. An R-MAT graph of the size stands in, as skewed as
+//! real graphs are on average ([`SKEW`]). It lies between two ends: an R-MAT graph with the
+//! quadrants of Graph500, which is more skewed than any graph that was looked at, and one in which
+//! all nodes have the same degree, which no graph is beyond.
 
 use crate::graph::rmat::graph500;
 use crate::graph::{GraphError, RmatCounts};
