@@ -8,9 +8,7 @@ use serde::Serialize;
 use super::Error;
 use crate::experiment::config::Cell;
 use crate::experiment::prepare::Preparation;
-use crate::graph::{
-    CountSpec, DatasetSpec, GraphError, Metric, PartitionMethod, SyntheticSpec, graph500,
-};
+use crate::graph::{CountSpec, DatasetSpec, GraphError, Metric, PartitionMethod, SyntheticSpec};
 use crate::net::NetworkSpec;
 use crate::sim::Observer;
 use crate::strategies;
@@ -111,21 +109,77 @@ impl Probe {
     }
 }
 
-/// An R-MAT graph of some `nodes` nodes with as many edges for each as the counts have.
+/// An R-MAT graph of so many nodes. Its law is that of the counts, or that of real graphs where
+/// they have degrees alone, and as many edges are drawn for a node as the counts have.
 fn alike(counts: &CountSpec, nodes: usize, base: &Path) -> Result<SyntheticSpec, GraphError> {
     let counted = counts.read(base)?;
+    let scale = nodes.next_power_of_two().ilog2();
     // Each undirected edge is stored twice. A small graph has no room for very many.
     let edges = counted.graph.edges() / 2.0 / counted.graph.nodes();
-    let edges = edges.min(nodes as f64 / 8.0).round();
-    let quadrants = counts.rmat.map(|rmat| rmat.quadrants);
+    let edges = edges.min(nodes as f64 / 8.0);
+    // An edge that is drawn stays if both its ends do.
+    let kept = nodes as f64 / f64::from(scale).exp2();
     Ok(SyntheticSpec::Rmat {
-        scale: nodes.max(2).ilog2(),
-        edge_factor: Some((edges as usize).max(1)),
-        nodes: None,
+        scale,
+        edge_factor: Some(((edges / kept).round() as usize).max(1)),
+        nodes: Some(nodes),
         edges: None,
         classes: counted.classes.min(MOST_CLASSES),
         features: counted.features.min(WIDEST),
-        quadrants: quadrants.unwrap_or_else(graph500),
+        quadrants: counted.quadrants(),
         seed: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTS: [(&str, [f64; 3]); 4] = [
+        ("rmat = { scale = 36 }", [0.57, 0.19, 0.19]),
+        (
+            "rmat = { scale = 20, edge_factor = 8, quadrants = [0.25, 0.25, 0.25] }",
+            [0.25; 3],
+        ),
+        ("like = \"ogbn-arxiv\"", [0.48, 0.15, 0.15]),
+        ("degrees = \"degrees.csv\"", [0.48, 0.15, 0.15]),
+    ];
+
+    #[test]
+    fn what_stands_in_for_counts_has_the_nodes_that_were_asked_for_and_their_law() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("degrees.csv"), "4,9000\n").unwrap();
+        for (text, law) in COUNTS {
+            let counts: CountSpec = toml::from_str(text).unwrap();
+            for nodes in [1100, 2000, 2048] {
+                let made = alike(&counts, nodes, folder.path()).unwrap();
+                let SyntheticSpec::Rmat { quadrants, .. } = made else {
+                    panic!("{text}: {made:?}");
+                };
+                assert_eq!(quadrants, law, "{text}");
+                let data = DatasetSpec {
+                    synthetic: Some(made),
+                    ..DatasetSpec::default()
+                };
+                let data = data.read(folder.path()).unwrap();
+                assert_eq!(data.graph.nodes(), nodes, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_of_it_has_as_many_edges_whatever_the_number_of_nodes() {
+        // Without skew next to none are drawn twice.
+        let counts: CountSpec = toml::from_str(COUNTS[1].0).unwrap();
+        for nodes in [1100, 2000, 4096] {
+            let synthetic = Some(alike(&counts, nodes, Path::new("")).unwrap());
+            let data = DatasetSpec {
+                synthetic,
+                ..DatasetSpec::default()
+            };
+            let edges = data.read(Path::new("")).unwrap().graph.edges() as f64 / 2.0;
+            let each = edges / nodes as f64;
+            assert!((7.6..8.4).contains(&each), "{nodes} nodes: {each}");
+        }
+    }
 }

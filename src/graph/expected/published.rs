@@ -100,7 +100,7 @@ pub(crate) const PUBLISHED: &[PublishedSize] = &[
 /// Facebook, `LastFM`) have as many, to 2 %, in the geometric mean; b and c are those of RMAT-G
 /// (Çatalyürek et al., *Graph coloring algorithms for multi-core and massively multithreaded
 /// architectures*, Parallel Computing 38, 2012).
-const SKEW: [f64; 3] = [0.48, 0.15, 0.15];
+pub(super) const SKEW: [f64; 3] = [0.48, 0.15, 0.15];
 
 impl PublishedSize {
     /// The graph of a name, in whatever letters.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::classes::ExpectedGraph;
 use super::degrees;
-use super::published::PublishedSize;
+use super::published::{PublishedSize, SKEW};
 use super::rmat::RmatLaw;
 use crate::graph::loaders::{each_line, open};
 use crate::graph::rmat::EDGE_FACTOR;
@@ -61,6 +61,12 @@ impl Counted {
             graph.nodes(),
             graph.edges() / 2.0,
         )
+    }
+
+    /// Quadrants of R-MAT graphs that stand in for it: those of its law, or, where degrees are all
+    /// that is known, those of real graphs.
+    pub(crate) fn quadrants(&self) -> [f64; 3] {
+        self.family.map_or(SKEW, |law| law.quadrants)
     }
 
     /// What is assumed of random parts.
