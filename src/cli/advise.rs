@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::output::{columns, left_columns, print, print_json, tell};
 use super::project::upper;
 use super::{ExperimentArgs, Verdict, read_experiment};
+use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 use crate::experiment::{
     Advice, Advised, Change, NODES_A_WORKER, Other, Probe, Projection, Why, advise, base_of,
@@ -363,14 +364,27 @@ fn notes(ranking: &[Advised]) -> String {
             }
         }
     }
-    let assumed = ranking
-        .iter()
-        .find_map(|advised| advised.projection.assumed.as_ref());
-    if let Some(assumed) = assumed {
-        let _ = writeln!(notes, "note: {assumed}");
-    }
+    notes.push_str(&assumptions(ranking));
     if notes.is_empty() {
         return notes;
     }
     format!("\n{notes}")
+}
+
+/// What is assumed of the graph and its parts, each once; of which strategies, where not of all.
+fn assumptions(ranking: &[Advised]) -> String {
+    let mut notes = String::new();
+    let all = ranking.iter().map(|advised| &advised.projection.assumed);
+    for assumed in distinct(all).into_iter().flatten() {
+        let same = |advised: &&Advised| advised.projection.assumed.as_ref() == Some(assumed);
+        let names = ranking.iter().filter(same);
+        let names: Vec<&str> = names.map(|advised| advised.strategy.as_str()).collect();
+        let whose = if names.len() < ranking.len() {
+            format!("{}: ", names.join(", "))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(notes, "note: {whose}{assumed}");
+    }
+    notes
 }

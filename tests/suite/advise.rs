@@ -185,6 +185,42 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
 }
 
 #[test]
+fn what_is_assumed_is_said_once_and_of_whom_where_strategies_differ() {
+    let told = |text: &str| -> Vec<String> {
+        let folder = folder_with(text);
+        let ran = grapevine(folder.path(), &["advise", "x.toml", "--quiet"]).expect(0);
+        let lines = ran.stdout.lines().map(str::to_owned);
+        lines
+            .filter(|line| line.contains("known in expectation"))
+            .collect()
+    };
+    let text = file(SETTINGS[5]);
+    let text = text.split("[scale.trained]").next().expect("text");
+    let alike = told(text);
+    assert_eq!(alike.len(), 1, "{alike:?}");
+    assert!(alike[0].starts_with("note: 2048 nodes, "), "{alike:?}");
+    // Grappa's chunks are random, whatever the parts of the others.
+    let fit = "features = 64, fit = { scales = [8, 9, 10, 11], graphs = 1 } }";
+    let fitted = text
+        .replace("features = 64 }", fit)
+        .replace("\"random\"", "\"ldg\"");
+    let mut differ = told(&fitted);
+    assert_eq!(differ.len(), 2, "{differ:?}");
+    differ.sort_by_key(|note| !note.starts_with("note: grappa: "));
+    let [grappa, others] = [&differ[0], &differ[1]];
+    assert!(grappa.starts_with("note: grappa: 2048 nodes, "), "{grappa}");
+    assert!(grappa.contains("equal random parts"), "{grappa}");
+    assert!(others.contains("parts of ldg by a fit"), "{others}");
+    let names = others.split(": ").nth(1).expect("names");
+    let names: Vec<&str> = names.split(", ").collect();
+    assert!(
+        names.contains(&"full") && names.contains(&"bns"),
+        "{names:?}"
+    );
+    assert!(!names.contains(&"grappa"), "{names:?}");
+}
+
+#[test]
 fn what_no_device_can_hold_is_left_out_with_both_sizes() {
     let text = file(SETTINGS[0]).replace("scale = 11", "scale = 36");
     let (code, advice, error) = advice(text.split("[scale.trained]").next().expect("text"), &[]);
