@@ -29,8 +29,9 @@ const PROBE_SEEDS: u64 = 3;
 pub(super) struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Also train each strategy for at most 30 epochs on a part of so many nodes, with three seeds,
-    /// and say what accuracy is at risk; 250 nodes a worker, or else fewer workers
+    /// Also train each strategy for at most 30 epochs on a part of so many nodes, or of counts on a
+    /// small graph that is drawn, with three seeds, and say what accuracy is at risk; 250 nodes a
+    /// worker, or else fewer workers
     #[arg(
         long,
         value_name = "NODES",
@@ -344,10 +345,15 @@ fn notes(ranking: &[Advised]) -> String {
             "note: times of the epochs that the file asks for; strategies differ in the accuracy they reach in them (--probe)\n",
         ),
         Some((workers, probe)) => {
+            let drawn = if probe.drawn {
+                " of a drawn graph"
+            } else {
+                ""
+            };
             let _ = writeln!(
                 notes,
-                "note: probe is test {} on {} over {} after {}, {PROBE_SEEDS} seeds; what strategies lose on the whole graph \
-                 can be more or less",
+                "note: probe is test {} on {}{drawn} over {} after {}, {PROBE_SEEDS} seeds; what strategies lose on the whole \
+                 graph can be more or less",
                 probe.metric.title(),
                 counted(probe.nodes as u64, "node"),
                 counted(probe.workers as u64, "worker"),
@@ -356,7 +362,7 @@ fn notes(ranking: &[Advised]) -> String {
             if probe.workers < workers {
                 let _ = writeln!(
                     notes,
-                    "note: a worker of a probe has at least {NODES_A_WORKER} nodes, so that these are {} in place of {workers}: more \
+                    "note: a probe is on at least {NODES_A_WORKER} nodes a worker, so that these are {} in place of {workers}: more \
                      workers cut more edges, and strategies lose more; --probe={} has all",
                     counted(probe.workers as u64, "worker"),
                     workers * NODES_A_WORKER

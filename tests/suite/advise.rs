@@ -304,6 +304,29 @@ fn a_probe_of_fewer_workers_says_so() {
 }
 
 #[test]
+fn a_probe_of_counts_is_on_a_drawn_graph_of_as_many_nodes() {
+    let text = "name = \"numbers\"\nseeds = [0]\n\
+        dataset = { counts = { rmat = { scale = 20, edge_factor = 4 }, features = 8, classes = 4 } }\n\
+        model = { kind = \"gcn\", hidden = 4 }\ntraining = { epochs = 1 }\n\
+        partition = { method = \"random\", workers = 4 }\nnetwork = { preset = \"ethernet-1g\" }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }]\n";
+    let folder = folder_with(text);
+    let told = |probe: &str| {
+        let arguments = ["advise", "x.toml", "--quiet", probe];
+        grapevine(folder.path(), &arguments).expect(0).stdout
+    };
+    let all = told("--probe=1100");
+    let on = "on 1100 nodes of a drawn graph over 4 workers after 1 epoch, ";
+    assert!(all.contains(on), "{all}");
+    assert!(!all.contains("in place of"), "{all}");
+    let few = told("--probe=500");
+    assert!(few.contains("on 500 nodes of a drawn graph"), "{few}");
+    let so = "at least 250 nodes a worker, so that these are 2 workers in place of 4";
+    assert!(few.contains(so), "{few}");
+    assert!(few.contains("--probe=1000 has all"), "{few}");
+}
+
+#[test]
 fn advice_without_a_device_is_refused() {
     let text = file(SETTINGS[0]).replace("timing = { profile = \"a100\" }", "");
     let (code, _, error) = advice(&text, &[]);

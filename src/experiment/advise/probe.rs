@@ -16,7 +16,7 @@ use crate::strategies;
 /// How much is trained.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
-    /// Nodes of the part.
+    /// Nodes of the part, or of the graph that is drawn.
     pub nodes: usize,
     /// Epochs at most.
     pub epochs: usize,
@@ -29,6 +29,8 @@ pub(crate) struct Probe {
 pub(crate) struct Probed {
     /// Nodes that were trained on.
     pub nodes: usize,
+    /// Whether they are of a graph that was drawn, where the graph is known in numbers alone.
+    pub drawn: bool,
     /// Workers.
     pub workers: usize,
     /// Epochs.
@@ -39,7 +41,7 @@ pub(crate) struct Probed {
     pub accuracies: Vec<Option<f64>>,
 }
 
-/// A worker of a probe has so many nodes, at least; else there are fewer workers. A probe has two.
+/// A probe is on so many nodes a worker, at least; else there are fewer workers. It has two.
 pub(crate) const NODES_A_WORKER: usize = 250;
 
 /// Widest features that a stand-in for counts has.
@@ -77,6 +79,7 @@ impl Probe {
         }
         Ok(Probed {
             nodes,
+            drawn: cell.settings.dataset.counts.is_some(),
             workers: small.settings.partition.workers,
             epochs,
             metric,
