@@ -87,7 +87,7 @@ pub use reading::Reading;
 pub(crate) use reading::{DataSummary, EdgeCount};
 pub use rehearsal::Form as BatchForm;
 pub(crate) use rehearsal::{LayerDraw, Rehearsal, StepDraws, seeds_of};
-pub(crate) use rmat::EDGE_FACTOR;
+pub(crate) use rmat::{EDGE_FACTOR, are_quadrants};
 pub use sampler::{SampledLayer, Sampler, View};
 pub(crate) use shards::PartData;
 pub use shards::{Divided, Sharding, Shards, Whole};

@@ -29,6 +29,16 @@ pub(crate) const fn graph500() -> [f64; 3] {
     [0.57, 0.19, 0.19]
 }
 
+/// Rounding that shares of three decimals may add to their sum.
+const ROUNDING: f64 = 1e-12;
+
+/// Whether these can be the chances a, b, c of three quadrants: each from 0 to 1, and together no
+/// more than 1 but for rounding.
+pub(crate) fn are_quadrants(quadrants: [f64; 3]) -> bool {
+    let [a, b, c] = quadrants;
+    quadrants.iter().all(|p| (0.0..=1.0).contains(p)) && a + b + c <= 1.0 + ROUNDING
+}
+
 /// How many edges.
 #[derive(Clone, Copy)]
 pub(super) enum Size {
@@ -55,8 +65,7 @@ pub(super) fn graph(
             format!("{nodes} is more than 2^scale = {all}; raise `scale`"),
         ));
     }
-    let [a, b, c] = quadrants;
-    if quadrants.iter().any(|&p| !(0.0..=1.0).contains(&p)) || a + b + c > 1.0 {
+    if !are_quadrants(quadrants) {
         let what = format!("{quadrants:?} must be 0 or more and together at most 1");
         return Err(GraphError::synthetic("quadrants", what));
     }
@@ -320,6 +329,21 @@ mod tests {
                 .filter(|&&label| label == Some(class))
                 .count();
             assert!(size > 200, "{size}");
+        }
+    }
+
+    #[test]
+    fn quadrants_that_are_one_but_for_rounding_can_be_drawn() {
+        let quadrants = [0.55, 0.34, 0.11];
+        assert!(quadrants.iter().sum::<f64>() > 1.0);
+        let made = graph(8, 256, Size::Draws(1024), quadrants, 0, None).unwrap();
+        assert!(made.edges() > 600, "{}", made.edges());
+        for wrong in [
+            [0.55, 0.34, 0.110_001],
+            [1.1, -0.1, 0.0],
+            [f64::NAN, 0.1, 0.1],
+        ] {
+            assert!(!are_quadrants(wrong), "{wrong:?}");
         }
     }
 

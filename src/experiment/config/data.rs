@@ -5,7 +5,7 @@ use super::check::Checks;
 use super::error::ConfigError;
 use crate::graph::{
     DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
-    SyntheticSpec,
+    SyntheticSpec, are_quadrants,
 };
 
 /// Most edges that are drawn, repeated ones included.
@@ -239,9 +239,8 @@ pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), 
                 )?;
             }
             // The fourth quadrant has what the three leave.
-            let sum: f64 = quadrants.iter().sum();
             check.that(
-                quadrants.iter().all(|&share| share >= 0.0) && sum <= 1.0,
+                are_quadrants(*quadrants),
                 "quadrants",
                 "must be three probabilities that add up to no more than 1",
             )

@@ -74,6 +74,19 @@ fn settings_of_its_own_change_one_strategy_and_no_other() {
     assert_eq!(seen, expected);
 }
 
+#[test]
+fn quadrants_that_are_one_but_for_rounding_are_taken() {
+    let with = |quadrants: &str| {
+        let rmat = format!(
+            "synthetic = {{ kind = \"rmat\", scale = 6, classes = 2, features = 2, quadrants = [{quadrants}] }}"
+        );
+        parse(&FILE.replace("name = \"cora\"", &rmat), &[])
+    };
+    assert!(with("0.55, 0.34, 0.11").is_ok());
+    let error = with("0.55, 0.34, 0.12").unwrap_err();
+    assert!(error.contains("no more than 1"), "{error}");
+}
+
 fn options(kind: &str, options: &Table) -> Result<(), OptionError> {
     let known: &[&str] = if kind == "fixed" {
         &["ratio", "schedule"]
