@@ -84,16 +84,21 @@ fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<
     Some(ends.clone())
 }
 
-/// Seconds that emulating an epoch takes where very many workers sum gradients around a ring: of
-/// their P workers each sends 2 (P − 1) messages, and each is carried by itself. By what 64 to
-/// 1,024 workers took on one core of a server, to an order of magnitude.
+/// Seconds that emulating an epoch takes where very many workers sum gradients around a ring.
 fn ring_seconds(job: &Job<'_>) -> Option<f64> {
     const MANY: usize = 192;
-    const EACH: f64 = 5e-6;
     let workers = job.cell.settings.partition.workers;
     let ring = job.cell.settings.network.all_reduce == AllReduceChoice::Ring;
     let counts = ring && !job.together && workers >= MANY;
-    counts.then_some(2.0 * workers as f64 * (workers as f64 - 1.0) * EACH)
+    counts.then(|| carried(workers))
+}
+
+/// Seconds that it takes to carry the messages of a sum around a ring: of P workers each sends
+/// 2 (P − 1), and each is carried by itself. By what 256 and 1,024 workers took on two cores of an
+/// AMD EPYC (`docs/reliability.md`), to an order of magnitude.
+fn carried(workers: usize) -> f64 {
+    const EACH: f64 = 8e-6;
+    2.0 * workers as f64 * (workers as f64 - 1.0) * EACH
 }
 
 /// What to know before very many workers are waited for, once for each number of them.
@@ -116,4 +121,17 @@ fn crowded(jobs: &[Job<'_>]) -> Vec<String> {
         }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_takes_as_long_as_the_page_of_promises_says() {
+        let page = include_str!("../../../docs/reliability.md");
+        let said = "some eight microseconds each: two million, and seventeen seconds, with 1,024";
+        assert!(page.contains(said));
+        assert_eq!(carried(1024).round(), 17.0);
+    }
 }
