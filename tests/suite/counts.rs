@@ -76,6 +76,8 @@ fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
         ("adaqp", "bits = 4"),
         ("adaqp", "bits = \"random\"\ncache_features = true"),
         ("retexo", "rounds_per_layer = 2"),
+        ("train", ""),
+        ("train", "late = true\nexchange = \"input\""),
     ];
     for kind in [ModelKind::Sage, ModelKind::Gcn, ModelKind::Gat] {
         for (name, options) in known {
@@ -174,6 +176,7 @@ fn strategies_that_read_the_graph_say_that_they_do() {
         ("llcg", ""),
         ("retexo", "form = \"distributed\""),
         ("adaqp", ""),
+        ("train", "repartition_every = 2"),
     ] {
         assert!(
             !Case::strategy(name, options).plans_from_counts(false),
