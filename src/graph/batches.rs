@@ -35,7 +35,7 @@ pub struct Batches {
 
 /// The steps of an epoch. All workers take as many, `B = max_i ⌈n_i / size⌉` for `n_i` training
 /// nodes each, and a worker uses `⌈n_i / B⌉` of its nodes in each, in its last ones what is left
-/// (Grappa's rule, from its authors' code).
+/// (Grappa's rule, `adjust_bs` in its authors' `t10n/dataloader.py`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
     nodes: Vec<usize>,

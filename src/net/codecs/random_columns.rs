@@ -5,8 +5,10 @@ use crate::net::selection::random_error;
 use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 
 /// Keeps k of n columns, drawn at random, the same for all rows (Cerviño et al., *Distributed
-/// Training of Large Graph Neural Networks with Variable Communication Rates*, arXiv 2406.17611, as
-/// in the authors' code).
+/// Training of Large Graph Neural Networks with Variable Communication Rates*, arXiv 2406.17611;
+/// `DropoutCompressorDecompressor` and `VariableDropoutCompressorDecompressor` in
+/// `sar/core/compressor.py` of the authors' `mturja-vf-ic-bd/SAR` at `0f40457`, by
+/// `--compression_type`).
 ///
 /// k = ⌊n / ratio⌋, at least 1. Both ends draw the columns from the key, so no index is sent. One
 /// draw serves all rows, senders and receivers of an exchange, and the way back of the same key.

@@ -19,9 +19,11 @@
 //! whole boundary come once, `4B d_0`; if they are not cached, those of drawn rows come in each
 //! epoch, `4B' d_0`.
 //!
-//! Evidence, in the authors' code: the draw, `s = int(p·b)`, 8-byte ids from owner to reader, the
-//! division by `s/b` both ways, means over true in-degrees; features fetched once and the first
-//! layer over the whole boundary (`--use-pp`, in all scripts of the authors). Different there: that
+//! Evidence, in the authors' code (GATECH-EIC/BNS-GCN, read and run at `b4a48bd`): in `train.py`
+//! the draw, `s = int(p·b)` of `--sampling-rate`, and 8-byte ids from owner to reader; in
+//! `helper/feature_buffer.py` the division by `s/b` both ways; means over true in-degrees; features
+//! fetched once and the first layer over the whole boundary (`--use-pp`, in all scripts of the
+//! authors). Different there: that
 //! layer's aggregate is taken once, before dropout, where here each epoch takes it anew of rows
 //! after dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of
 //! which the code says itself that it should not. Derived here: a pair with `b < 1/p` never

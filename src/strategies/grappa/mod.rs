@@ -40,6 +40,16 @@
 //! no halo rows. It makes the sums of one layer unbiased given their inputs, and not the gradient
 //! of several layers. Chances are those of a random super-epoch, and a step's do not depend on
 //! where the walk has been.
+//!
+//! Evidence, in the authors' code (`chongyang-xu/grappa` at `fd37d99`, read and not run): chunks in
+//! `t10n/dataset/chunk_seq.py` (`part_method`, random or METIS); in `t10n/dataloader.py` the chunk
+//! that moves on (`get_cur_dataloader`, by `--repart_every` of
+//! `experiments/grappa/train/t10n_train.py`, 50), the halo (`load_nbr_chunk_v2`) and as many steps
+//! for all (`adjust_bs`); the weight of a training node in `csrc/graph/sampling_h.h`
+//! (`fill_w_reampling_sampling_result_to_coo`): `max(d_local, 1)/(d + 1)`, at most 1, over the hop
+//! next to the node alone (`csrc/python/py_graph.cc`); their mean over a batch in `t10n/sampler.py`
+//! (`HostBatchSamplerWithCounter`), by which `t10n/grad.py` multiplies the gradient
+//! (`weighted_grad_hook`).
 
 mod batches;
 mod chances;

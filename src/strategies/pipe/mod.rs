@@ -22,9 +22,11 @@
 //! With a codec, a gradient goes back as the rows came that it is of: in the same entries, at the
 //! ratio of the epoch in which these were sent.
 //!
-//! Evidence, in the authors' code: wait, then send, for each layer and direction; zeros at first;
-//! the running mean and its `γ`; synchronous parameter gradients; features fetched once, or without
-//! `--use-pp` late and smoothed (`helper/feature_buffer.py`, layer 0 of `update`).
+//! Evidence, in the authors' code (GATECH-EIC/PipeGCN, read and run at `73ab949`): in
+//! `helper/feature_buffer.py` wait, then send, for each layer and direction (`update`), zeros at
+//! first, the running mean and its `γ` (`--feat-corr`, `--grad-corr`, `--corr-momentum`); in
+//! `helper/reducer.py` synchronous parameter gradients; features fetched once, or without
+//! `--use-pp` late and smoothed (layer 0 of `update`).
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,

@@ -1,5 +1,5 @@
 //! RETEXO among clients that hold a node each, or any parts of the graph: the fully distributed
-//! form of the authors' code.
+//! form, that of the authors' `aashishkolluri/retexognn-prototype` (read at `e6ff379`).
 //!
 //! ```text
 //!   features ──▶ M_0 ──▶ logits ──edges──▶ M_1 ──▶ logits ──edges──▶ … M_K
@@ -21,15 +21,17 @@
 //!   4 (P − 1) Σ_{k<K} |θ_k|    finished parameters to all
 //! ```
 //!
-//! As in that code: the learning rate falls linearly to zero over the rounds of each sub-model,
-//! from what `[optimizer]` says; the authors take `kind = "sgd"`, `momentum = 0.9`,
-//! `weight_decay = 5e-4` and 400 rounds.
+//! As in that code (`get_scheduler` of `src/trainers/general_trainer.py`): the learning rate falls
+//! linearly to zero over the rounds of each sub-model, from what `[optimizer]` says; the authors
+//! take `kind = "sgd"`, `momentum = 0.9`, `weight_decay = 5e-4` (`src/globals.py`) and 400 rounds
+//! (`--num_epochs` of `src/run_exp.py`). Different there: the best parameters are those with the
+//! least validation loss, and sub-model 0 learns at a rate of 0.1 (`src/trainers/mmlp_trainer.py`).
 //!
 //! With `training.batch`, `size` clients in all, drawn anew in each round without replacement,
-//! train in it (the authors: 512), and each listens to `fanouts[k − 1]` of its neighbours in
-//! sub-model `k > 0` (the authors: 25), drawn anew too; logits still travel along every edge once,
-//! as a client needs those of any neighbour sooner or later. Without it, every training client
-//! takes part in every round and hears all its neighbours.
+//! train in it (the authors' `--batch_size`, 512), and each listens to `fanouts[k − 1]` of its
+//! neighbours in sub-model `k > 0` (25 with their `--sample_neighbors`), drawn anew too; logits
+//! still travel along every edge once, as a client needs those of any neighbour sooner or later.
+//! Without it, every training client takes part in every round and hears all its neighbours.
 //!
 //! **How thousands of clients are held.** All have the same parameters at all times, so these are
 //! held once: worker 0 plays all clients, computing what each would for itself as one batch, and
@@ -212,7 +214,7 @@ impl Shared {
                 reads.gradient(&model, logits, count)
             });
             worker.carry(&upload)?;
-            // Linearly towards zero within each sub-model, as in the authors' code.
+            // Linearly towards zero within each sub-model, as the authors' `get_scheduler` does.
             let factor = 1.0 - round as f64 / rounds as f64;
             // The server's alone: the sum of the gradients and the step.
             model = worker.compute(Activity::Model, |_| {

@@ -34,6 +34,18 @@
 //!
 //! `K + 1` sub-models, the first of which reads raw features, that never leave their client, and
 //! the others the class logits of the one before; see [`clients`].
+//!
+//! # Where it is in the authors' code
+//!
+//! `layers` is `aashishkolluri/retexo-distributed`, read and run at `05a04d7`. In
+//! `trainers/trainer.py`: one exchange a layer, the best parameters (`best_val_model`), a fresh
+//! optimiser. In `models/gnn.py`: layer normalisation (`use_layer_norm`), no residual connections,
+//! the mean of heads. In `conf/`: `num_rounds`, `hidden_dim`, for GAT `hidden_dim // heads` columns
+//! and DGL's `GATConv` with its biases, and `add_self_loop`, which is false. In
+//! `trainers/worker_trainer.py` (`relevant_nodes`): which nodes are scored.
+//!
+//! `distributed` is `aashishkolluri/retexognn-prototype`, read at `e6ff379`: [`clients`] has the
+//! files.
 
 pub mod clients;
 mod clients_plan;

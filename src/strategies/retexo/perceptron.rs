@@ -17,8 +17,8 @@ use crate::strategies::OptionError;
 /// - GAT: attention heads side by side, `ELU`, and a linear layer.
 ///
 /// A linear layer on rows side by side is the sum of one on each: so the first layers of the MLPs
-/// are [`Conv`]s of the library. The authors' code leaves the width of the MLPs open; here it is
-/// `model.hidden`.
+/// are [`Conv`]s of the library. The width of the MLPs is `model.hidden`, `--hidden_size` in the
+/// authors' code.
 #[derive(Module, Debug)]
 pub struct Perceptron {
     /// Of sub-model 0, `[features, hidden]`.
@@ -39,8 +39,9 @@ const FIRST: usize = 1 << 20;
 /// From logits to hidden columns to logits, as a model of two layers, of which the first is the one
 /// that listens to neighbours.
 fn listening(spec: &ModelSpec) -> ModelSpec {
-    // The authors' GCN reads `z_v` beside the mean, which here is what a SAGE layer reads. Their
-    // SAGE takes the maximum instead of the mean, which here is the pooling layer.
+    // The authors' GCN (`MLPGCN` of `models/multimlp_gcn.py`) reads `z_v` beside the mean, which
+    // here is what a SAGE layer reads. Their SAGE (`MLPPool` of `multimlp_sage.py`) takes the
+    // maximum instead of the mean, which here is the pooling layer.
     let kind = match spec.kind {
         ModelKind::Gcn => ModelKind::Sage,
         ModelKind::Sage => ModelKind::SagePool,

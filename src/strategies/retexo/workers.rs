@@ -152,7 +152,7 @@ impl Run {
     fn stage(&self, worker: &Worker, spec: &ModelSpec, layer: usize, input: Input) -> Stage {
         let model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
         let steps = self.steps.count();
-        // Each sub-model has a fresh optimiser, as in the authors' code.
+        // Each sub-model has a fresh optimiser, as in the authors' `trainers/trainer.py`.
         let rounds = self.rounds.of(layer);
         let learner = Learner::new(worker, self.gradients, &model, rounds * steps);
         Stage {

@@ -7,13 +7,22 @@
 //! sent. The gradient of a row comes back in the same columns. The ratio `c` follows a schedule, by
 //! default from 128 down to 1 after a fifth of the epochs; from there on the training is exact. An
 //! adaptive schedule depends on how the training goes: its plan in advance is an upper bound, and
-//! with the decisions that the training recorded it is exact. Features are resent in every epoch,
-//! as in the authors' code.
+//! with the decisions that the training recorded it is exact. Features are resent in every epoch.
 //!
 //! Rows of a layer have `w_l = min(d_l, d_{l+1})` columns where they cross, as the authors' layer,
 //! DGL's `SAGEConv`, multiplies before it aggregates where that makes rows narrower. An epoch moves
 //! `4B (Σ_{l<L−1} max(1, ⌊w_l/c⌋) + w_{L−1})` bytes forward, and back the same without layer 0, or
 //! with it where the product of the features crosses.
+//!
+//! Evidence, in the authors' code (branch `variable_compression` of `mturja-vf-ic-bd/SAR`, read and
+//! run at `0f40457`): in `sar/core/compressor.py` columns and the whole last layer
+//! (`VariableDropoutCompressorDecompressor`, by `--compression_type variable_dropout`; with a fixed
+//! `--comp_ratio`, `DropoutCompressorDecompressor`, by `dropout`), the linear schedule and the
+//! exponential one, which is commented out (`get_compressed_size`, of `--max_comp_ratio`,
+//! `--min_comp_ratio`, `--variable_compression_slope`), and steps (`compute_CR_exp`); in
+//! `examples/train_homogeneous_graph_advanced.py` the layer, and features that cross in every
+//! iteration (`GNNModel`, `train_pass`). Different there: a falling ratio above the width leaves no
+//! column at all.
 
 use super::parts::options::{
     CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,

@@ -5,7 +5,7 @@
 //! `v`'s worker sees; `d` is a node's degree in the whole graph, `d_local` how many of its
 //! neighbours are seen, both without the self-loop; the *coverage* is `c = d_local/d`, and
 //! `ρ = E c`. Every function says where its formula is from: *the paper's*, *the authors' code's*,
-//! or *derived* here.
+//! whose files the strategy's own page names, or *derived* here.
 //!
 //! | file | what it computes |
 //! |---|---|
