@@ -11,8 +11,8 @@
 //!   anything to measure.
 //!
 //! Small is judged for all claims of a family together, by Holm's correction of twice the smaller
-//! of the two; a family is the whole file, or what has the same `family`. A claim alone is judged
-//! by its interval. "Within" is thereby an equivalence test: a difference too noisy to be told from
+//! of the two; a family is what has the same `source`, or names the same `family`. A claim alone is
+//! judged by its interval. "Within" is thereby an equivalence test: a difference too noisy to be told from
 //! a large one is inconclusive, not reproduced.
 //!
 //! A claim about strategies in a swept experiment must hold in every setting of the sweep: it is as
@@ -82,12 +82,21 @@ pub struct ClaimSpec {
     /// The published value, as the source prints it: shown beside ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<String>,
-    /// Claims of one family are corrected together; default: one family for all that name none.
+    /// Claims of one family are corrected together; default: those of one source that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
     /// What a reader of the verdict should know: the reason, where it is known. Shown beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl ClaimSpec {
+    /// What it is corrected with: one family for each statement of a paper, where none is named.
+    fn family(&self) -> (bool, &str) {
+        let named = self.family.as_deref();
+        // A family may be called as a source is.
+        (named.is_some(), named.unwrap_or(&self.source))
+    }
 }
 
 /// What a claim can be about: the columns of `runs` that hold numbers, and `node_data_bytes`.
@@ -295,7 +304,9 @@ fn rows(
     let unknown = statistics.looks.map(|_| 1.0);
     let p_values: Vec<Option<f64>> = found.iter().map(|one| one.p_value.or(unknown)).collect();
     let judged_together = |claim: &ClaimSpec| {
-        let family = claims.iter().filter(|other| other.family == claim.family);
+        let family = claims
+            .iter()
+            .filter(|other| other.family() == claim.family());
         match statistics.correction {
             Correction::Holm => family.count(),
             Correction::None => 1,
@@ -404,12 +415,12 @@ fn adjusted(
         // Each family is corrected once, at its first claim.
         if claims[..first]
             .iter()
-            .any(|other| other.family == claim.family)
+            .any(|other| other.family() == claim.family())
         {
             continue;
         }
         let family: Vec<usize> = (first..claims.len())
-            .filter(|&index| claims[index].family == claim.family && p_values[index].is_some())
+            .filter(|&index| claims[index].family() == claim.family() && p_values[index].is_some())
             .collect();
         let of_family: Vec<f64> = family.iter().filter_map(|&index| p_values[index]).collect();
         for (&index, p) in family.iter().zip(holm(&of_family)) {

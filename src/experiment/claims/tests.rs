@@ -285,6 +285,15 @@ fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
     let corrected = super::judge(&together, &rows, &Statistics::default());
     close(corrected[0].p_adjusted, 3.0 * corrected[0].p_value.unwrap());
     assert_eq!(corrected[0].verdict, "inconclusive");
+    // What another statement says is another family.
+    together[0].source = "another paper".to_owned();
+    let of_sources = super::judge(&together, &rows, &Statistics::default());
+    assert_eq!(of_sources[0].p_adjusted, of_sources[0].p_value);
+    close(
+        of_sources[2].p_adjusted,
+        2.0 * of_sources[2].p_value.unwrap(),
+    );
+    together[0].source = together[1].source.clone();
     let each = Statistics {
         correction: Correction::None,
         ..Statistics::default()
