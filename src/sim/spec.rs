@@ -141,10 +141,11 @@ pub struct ModelledTiming {
     /// Whether messages are copied through the host's memory, as in BNS-GCN and `PipeGCN`, whose
     /// programs communicate by Gloo. Default true; false where accelerators talk to each other
     /// directly.
-    #[serde(default = "staged", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub staging: bool,
-}
-
-const fn staged() -> bool {
-    true
+    /// Whether mini-batches are drawn and gathered by the device that trains. Default true; false
+    /// where processors beside it do that and keep ahead of it, as `DistDGL`'s sampler processes
+    /// are to: it then takes none of a worker's time, only its messages do.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub sampling: bool,
 }

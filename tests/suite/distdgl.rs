@@ -349,3 +349,53 @@ fn its_pieces_of_work_do_not_grow_with_those_who_ask() {
     let (few, many) = (computing(4), computing(12));
     assert!(many <= 1.1 * few, "{many} over {few}");
 }
+
+#[test]
+fn mini_batches_made_beside_the_device_take_none_of_its_time() {
+    let told = |timing: &str| -> Vec<(String, [f64; 4])> {
+        let text = format!(
+            "name = \"beside\"\nseeds = [0]\n\
+            dataset = {{ synthetic = {{ kind = \"rmat\", scale = 9, edge_factor = 8, classes = 4, features = 16 }} }}\n\
+            model = {{ kind = \"sage\", layers = 2, hidden = 8 }}\n\
+            training = {{ epochs = 3, batch = {{ size = 20, fanouts = [5, 5] }} }}\n\
+            partition = {{ method = \"random\", workers = 4 }}\nnetwork = {{ preset = \"ethernet-10g\" }}\n\
+            compute = {{ timing = {{ profile = \"t4\"{timing} }} }}\n\
+            strategy = [{{ kind = \"distdgl\" }}, {{ kind = \"distdgl\", prefetch = false, label = \"plain\" }}, \
+            {{ kind = \"grappa\", repartition_every = 2 }}, {{ kind = \"full\" }}, {{ kind = \"isolated\" }}]\n"
+        );
+        let folder = folder_with(&text);
+        let ran = grapevine(folder.path(), &["project", "x.toml", "--json"]).expect(0);
+        let cells: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        grapevine(folder.path(), &["run", "x.toml", "--out", "out", "--quiet"]).expect(0);
+        let runs = std::fs::read_to_string(folder.path().join("out/runs.csv")).expect("a table");
+        let mut rows = runs.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = rows.next().expect("a header");
+        let column = |name| header.iter().position(|known| *known == name);
+        let time = column("simulated_seconds").expect("a column");
+        let of_cell = |(cell, row): (&serde_json::Value, Vec<&str>)| {
+            let of = |key: &str| cell[key].as_f64().expect(key);
+            let trained = row[time].parse().expect("a number");
+            let name = cell["cell"].as_str().expect("a name").to_owned();
+            let keys = ["compute_seconds", "payload_bytes", "simulated_seconds"].map(of);
+            (name, [keys[0], keys[1], keys[2], trained])
+        };
+        let cells = cells.as_array().expect("a list").iter();
+        cells.zip(rows).map(of_cell).collect()
+    };
+    let (device, beside) = (told(""), told(", sampling = false"));
+    assert_eq!(device.len(), 5, "{device:?}");
+    for ((name, on), (same, off)) in device.iter().zip(&beside) {
+        assert_eq!(name, same);
+        let [computing, bytes, time, trained] = *on;
+        let [less, as_many, sooner, trained_so] = *off;
+        assert!(less < 0.9 * computing, "{name}: {less} of {computing}");
+        assert!(sooner < time, "{name}: {sooner} of {time}");
+        assert!((bytes - as_many).abs() < 0.5, "{name}");
+        for (planned, trained) in [(time, trained), (sooner, trained_so)] {
+            assert!(
+                (planned / trained - 1.0).abs() < 1e-9,
+                "{name}: {planned} {trained}"
+            );
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "profile =",
         "profil =",
         "x.toml:19: in [compute.timing]: unknown key `profil`; did you mean `profile`? Possible \
-         keys: profile, staging",
+         keys: profile, staging, sampling",
     ),
     (
         "timing = { profile = \"a100\" }",

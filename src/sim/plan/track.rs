@@ -117,6 +117,24 @@ impl Track {
         self.phases.push(Phase::Compute(work));
     }
 
+    /// What is written so takes none of its time for computing, if `beside`: others do it meanwhile.
+    pub(crate) fn work_of_others<T>(
+        &mut self,
+        beside: bool,
+        write: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let first = self.phases.len();
+        let written = write(self);
+        if beside {
+            for phase in &mut self.phases[first..] {
+                if let Phase::Compute(work) = phase {
+                    *work = Work::default();
+                }
+            }
+        }
+        written
+    }
+
     /// It takes a step of an optimiser: gradient, parameter and two moments are read, three of them
     /// written, charged as six passes: 6 operations and 48 bytes a parameter.
     pub fn update(&mut self, parameters: usize) {

@@ -25,8 +25,9 @@
 //! the same. `DistDGL`'s sampler processes run ahead so, up to `queue_size` batches within an epoch
 //! (`python/dgl/distributed/dist_dataloader.py`); its second version fetches features ahead, too
 //! (Zheng et al., arXiv 2112.15345). Ours goes on across epochs. What sampling and gathering
-//! compute is charged to the worker's own clock, with and without, as it is to `grappa`: a
-//! processor beside the device would hide it. The copy to the device is charged to nobody.
+//! compute is charged to the worker's own clock, with and without, as it is to `grappa`, unless
+//! `[compute]` says that processors beside the device do it (`timing = { …, sampling = false }`).
+//! The copy to the device is charged to nobody.
 //!
 //! With `cache` the features of some remote nodes, those with most neighbours, are kept once they
 //! came, as the static cache of `PaGraph` (Lin et al., `SoCC` 2020) keeps those of highest degree;

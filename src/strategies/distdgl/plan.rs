@@ -256,17 +256,20 @@ impl PlannedSteps for FetchPlan {
     fn write(&self, track: &mut Track, rank: usize) {
         let model = &self.fetching.setting.model;
         let epoch = self.now / self.fetching.steps();
-        for (number, stage) in self.pipeline.before(self.now) {
-            let batch = &self.batches[number - self.now];
-            let ahead = batch.at.0 - epoch;
-            if ahead > 0 {
-                track.count_under(ahead);
+        let beside = self.fetching.setting.timing.samples_beside(rank);
+        track.work_of_others(beside, |track| {
+            for (number, stage) in self.pipeline.before(self.now) {
+                let batch = &self.batches[number - self.now];
+                let ahead = batch.at.0 - epoch;
+                if ahead > 0 {
+                    track.count_under(ahead);
+                }
+                self.advance(track, rank, batch, stage);
+                if ahead > 0 {
+                    track.count_under(0);
+                }
             }
-            self.advance(track, rank, batch, stage);
-            if ahead > 0 {
-                track.count_under(0);
-            }
-        }
+        });
         let kept = self.fetching.rooms[rank].min(self.fetching.setting.counts.nodes);
         track.keeps(4 * (kept * model.features()) as u64);
         let ready = &self.batches[0];

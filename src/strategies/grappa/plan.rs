@@ -146,11 +146,13 @@ impl SweepPlanner {
             let seeds = working.rows_of(&places);
             Batch::draw(setting, working, seeds, (self.epoch, step))
         };
-        for looked_at in &batch.looked_at {
-            track.compute(Work::pass(*looked_at));
-        }
-        track.compute(Work::pass(batch.edges));
-        track.compute(Work::pass(batch.blocks[0].inputs * model.features()));
+        track.work_of_others(setting.timing.samples_beside(rank), |track| {
+            for looked_at in &batch.looked_at {
+                track.compute(Work::pass(*looked_at));
+            }
+            track.compute(Work::pass(batch.edges));
+            track.compute(Work::pass(batch.blocks[0].inputs * model.features()));
+        });
         if let Some(features) = batch.features {
             self.norms(track, &batch.blocks, features);
         }

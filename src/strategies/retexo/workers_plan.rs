@@ -145,8 +145,10 @@ impl WorkersPlanner {
             SampledLayer::without_neighbours(seeds, own, all)
         };
         let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
-        track.compute(Work::pass(sampled.degrees.iter().sum()));
-        track.compute(Work::pass(edges + inputs * width));
+        track.work_of_others(setting.timing.samples_beside(rank), |track| {
+            track.compute(Work::pass(sampled.degrees.iter().sum()));
+            track.compute(Work::pass(edges + inputs * width));
+        });
         let rows = sampled.rows.iter();
         // Where nobody asks for work, nothing is known of the rows of others.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));

@@ -54,45 +54,16 @@ impl BatchPlan {
 
     /// What worker `rank` does in it, until gradients are summed.
     pub(super) fn write(&self, track: &mut Track, rank: usize, sent: &EpochExchange) {
-        let (model, step) = (&self.setting.model, self.at.1);
-        if step == 0 {
-            track.compute(Work::pass(self.setting.counts.parts[rank].training));
-        }
-        let steps = self.steps();
+        let (model, step, steps) = (&self.setting.model, self.at.1, self.steps());
         let wires = sent.wires.iter();
         let wires: Vec<Option<Wire>> = wires
             .map(|wire| Some(wire.as_ref()?.at_step(steps, step)))
             .collect();
         let together = self.form != BatchForm::Alone;
-        let asks = |layer| Asks::of(&self.draws, layer, rank);
-        let mut features = None;
-        let mut crossings = vec![CrossingPlan::default(); model.layers()];
-        for layer in (0..model.layers()).rev() {
-            let draw = &self.draws.layers[layer][rank];
-            track.compute(Work::pass(draw.looked_at));
-            if together {
-                let asks = asks(layer);
-                ask_owners(track, layer, &asks);
-                if layer > 0 || sent.crosses_after_product(0) {
-                    crossings[layer] = CrossingPlan {
-                        made: draw.made,
-                        own: draw.own,
-                        sends: asks.of_me,
-                        receives: asks.by_me,
-                        ..CrossingPlan::default()
-                    };
-                } else if let Some(Some(wire)) = wires.first() {
-                    exchange_features(track, rank, &asks, model.features(), wire);
-                }
-            }
-            if layer == 0 && sent.crosses_after_product(0) {
-                features = self.made_features(track, rank, &draw.made_rows);
-            } else if layer == 0 && draw.inputs > 0 {
-                track.compute(Work::pass(draw.inputs * model.features()));
-                features = Some(self.features(rank, draw, wires.first().and_then(Option::as_ref)));
-            }
-            track.compute(Work::pass(draw.edges));
-        }
+        let beside = self.setting.timing.samples_beside(rank);
+        let (crossings, features) = track.work_of_others(beside, |track| {
+            self.prepare(track, rank, &wires, sent.crosses_after_product(0))
+        });
         let aggregation = model.aggregation();
         let layer = |(layer, crossing): (usize, _)| {
             let draw: &LayerDraw = &self.draws.layers[layer][rank];
@@ -115,6 +86,51 @@ impl BatchPlan {
             by_layer: self.by_layer,
         };
         pass.write(track, rank);
+    }
+
+    /// It draws the layers of the step and gathers its features: how rows of each layer cross, and
+    /// the features.
+    fn prepare(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        wires: &[Option<Wire>],
+        product_crosses: bool,
+    ) -> (Vec<CrossingPlan>, Option<InputShape>) {
+        let (model, step) = (&self.setting.model, self.at.1);
+        if step == 0 {
+            track.compute(Work::pass(self.setting.counts.parts[rank].training));
+        }
+        let asks = |layer| Asks::of(&self.draws, layer, rank);
+        let mut features = None;
+        let mut crossings = vec![CrossingPlan::default(); model.layers()];
+        for layer in (0..model.layers()).rev() {
+            let draw = &self.draws.layers[layer][rank];
+            track.compute(Work::pass(draw.looked_at));
+            if self.form != BatchForm::Alone {
+                let asks = asks(layer);
+                ask_owners(track, layer, &asks);
+                if layer > 0 || product_crosses {
+                    crossings[layer] = CrossingPlan {
+                        made: draw.made,
+                        own: draw.own,
+                        sends: asks.of_me,
+                        receives: asks.by_me,
+                        ..CrossingPlan::default()
+                    };
+                } else if let Some(Some(wire)) = wires.first() {
+                    exchange_features(track, rank, &asks, model.features(), wire);
+                }
+            }
+            if layer == 0 && product_crosses {
+                features = self.made_features(track, rank, &draw.made_rows);
+            } else if layer == 0 && draw.inputs > 0 {
+                track.compute(Work::pass(draw.inputs * model.features()));
+                features = Some(self.features(rank, draw, wires.first().and_then(Option::as_ref)));
+            }
+            track.compute(Work::pass(draw.edges));
+        }
+        (crossings, features)
     }
 
     /// The features of own rows of which the product crosses; none for no rows.
