@@ -4,6 +4,7 @@ mod accuracy;
 mod adaqp;
 mod advise;
 mod anchors;
+mod authors;
 mod backends;
 mod bad_input;
 mod batches;
