@@ -54,7 +54,7 @@ fn assert_theirs(settings: &str, theirs: &[(&str, [f64; 2])]) {
     }
 }
 
-/// GraphSAGE as BNS-GCN's and PipeGCN's authors have it, with one bias a layer.
+/// GraphSAGE as BNS-GCN's and `PipeGCN`'s authors have it, with one bias a layer.
 const SAGE: &str = "optimizer = { kind = \"adam\", learning_rate = 0.01 }\n\
     model = { kind = \"sage\", layers = 3, hidden = 16, norm = \"layer\", self_loops = true, dropout = 0.0 }\n";
 
