@@ -12,8 +12,8 @@
 //!
 //! Small is judged for all claims of a family together, by Holm's correction of twice the smaller
 //! of the two; a family is what has the same `source`, or names the same `family`. A claim alone is
-//! judged by its interval. "Within" is thereby an equivalence test: a difference too noisy to be told from
-//! a large one is inconclusive, not reproduced.
+//! judged by its interval. "Within" is thereby an equivalence test: a difference too noisy to be
+//! told from a large one is inconclusive, not reproduced.
 //!
 //! A claim about strategies in a swept experiment must hold in every setting of the sweep: it is as
 //! good as in its worst setting, whose figures are shown, and broken if one setting breaks it, at a

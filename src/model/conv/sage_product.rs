@@ -48,8 +48,8 @@ on_every_backend! {
     }
 }
 
-/// `x₁·U + A·x·V` of rows that lie in one tensor and of which neighbours' sums are not kept; none of
-/// others.
+/// `x₁·U + A·x·V` of rows that lie in one tensor and of which neighbours' sums are not kept; none
+/// of others.
 ///
 /// # Shapes
 /// - rows: `[block.inputs, d_in]`

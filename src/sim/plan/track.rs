@@ -117,7 +117,8 @@ impl Track {
         self.phases.push(Phase::Compute(work));
     }
 
-    /// What is written so takes none of its time for computing, if `beside`: others do it meanwhile.
+    /// What is written so takes none of its time for computing, if `beside`: others do it
+    /// meanwhile.
     pub(crate) fn work_of_others<T>(
         &mut self,
         beside: bool,
