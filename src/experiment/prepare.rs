@@ -395,6 +395,7 @@ impl<'a> Preparation<'a> {
             timeline_epochs: self.timeline_epochs,
             plans_work: self.plans_work(cell),
             timing,
+            samples_beside: settings.compute.samples_beside(),
             devices,
             engine: self.engine.clone(),
             seed,

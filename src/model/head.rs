@@ -16,11 +16,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata};
 use burn::tensor::{Slice, Tensor};
 
-use super::host::{Host, made_in_blocks};
+use super::host::{Host, copied};
 use super::operation::{on_every_backend, operation};
-
-/// Values that one thread writes at a time.
-const BLOCK: usize = 1 << 14;
 
 /// Which rows of two dimensions.
 fn first(rows: usize) -> [Slice; 2] {
@@ -43,14 +40,7 @@ impl HeadKernels for burn_cubecl::CubeBackend {}
 impl<B: Host> HeadKernels for B {
     fn with_zeros_below(g: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
         let width = g.shape()[1];
-        let g = B::values(g);
-        let g: &[f32] = &g;
-        let values = made_in_blocks(rows * width, BLOCK, |number, block| {
-            let rest = g.get(number * BLOCK..).unwrap_or_default();
-            let count = rest.len().min(block.len());
-            block[..count].copy_from_slice(&rest[..count]);
-        });
-        B::tensor(values, [rows, width])
+        B::tensor(copied(&B::values(g), rows * width), [rows, width])
     }
 }
 
@@ -104,6 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::host::COPIED;
     use crate::model::sparse::drawn;
 
     proptest! {
@@ -112,7 +103,7 @@ mod tests {
             rows in 1_usize..9,
             more in 0_usize..5,
             // With blocks that end within a row, too.
-            width in prop_oneof![1_usize..40, BLOCK - 3..BLOCK + 9],
+            width in prop_oneof![1_usize..40, COPIED - 3..COPIED + 9],
             seed in any::<u32>().prop_map(u64::from),
         ) {
             let all = rows + more;

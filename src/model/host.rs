@@ -170,11 +170,15 @@ pub(super) fn made_in_blocks(
     values
 }
 
-/// The same values in other memory, copied by all threads.
-pub(crate) fn copied(values: &[f32]) -> Vec<f32> {
-    const BLOCK: usize = 1 << 14;
-    made_in_blocks(values.len(), BLOCK, |number, block| {
-        block.copy_from_slice(&values[number * BLOCK..][..block.len()]);
+/// Values that one thread copies at a time.
+pub(super) const COPIED: usize = 1 << 14;
+
+/// The values and zeros behind them, `count` in all, copied by all threads.
+pub(crate) fn copied(values: &[f32], count: usize) -> Vec<f32> {
+    made_in_blocks(count, COPIED, |number, block| {
+        let rest = values.get(number * COPIED..).unwrap_or_default();
+        let some = rest.len().min(block.len());
+        block[..some].copy_from_slice(&rest[..some]);
     })
 }
 

@@ -339,11 +339,16 @@ fn varies(config: &Value, section: &str) -> bool {
 
 /// How long computing takes in virtual time: as on a device, or as it took.
 fn computing(timing: &Value) -> String {
-    match &timing["profile"] {
+    let beside = match timing["sampling"] {
+        Value::Bool(false) => "; mini-batches are drawn and gathered beside it",
+        _ => "",
+    };
+    let device = match &timing["profile"] {
         Value::String(profile) => format!("as long as on {profile}, modelled"),
         Value::Null => "as long as it took here".to_owned(),
         profile => format!("as long as on {}, modelled", said(profile)),
-    }
+    };
+    device + beside
 }
 
 /// Keys and values of a section, or the values of a list.

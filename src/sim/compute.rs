@@ -22,8 +22,6 @@ pub struct DeviceProfile {
     pub(crate) host_bytes_per_second: Option<f64>,
     /// Its memory in bytes, where it has some of its own.
     pub memory: Option<u64>,
-    /// Whether it draws and gathers mini-batches itself.
-    pub(crate) samples: bool,
     /// Where the figures are from.
     pub source: &'static str,
 }
@@ -43,7 +41,6 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: Seconds(1e-6),
         host_bytes_per_second: None,
         memory: None,
-        samples: true,
         source: "one x86 core with two 256-bit fused multiply-add units at 3.1 GHz (2 x 8 x 2 x 3.1e9); memory share assumed",
     },
     DeviceProfile {
@@ -54,7 +51,6 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
         memory: Some(16_000_000_000),
-        samples: true,
         source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, 16 GB, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
     },
     DeviceProfile {
@@ -64,7 +60,6 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(15.75e9),
         memory: Some(32_000_000_000),
-        samples: true,
         source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, 32 GB, PCIe 3.0 x16",
     },
     DeviceProfile {
@@ -74,7 +69,6 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(31.5e9),
         memory: Some(40_000_000_000),
-        samples: true,
         source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s, PCIe 4.0 x16",
     },
     DeviceProfile {
@@ -84,7 +78,6 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: Seconds(10e-6),
         host_bytes_per_second: Some(63e9),
         memory: Some(80_000_000_000),
-        samples: true,
         source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, 80 GB, PCIe 5.0 x16",
     },
 ];
@@ -168,7 +161,6 @@ impl ComputeTiming {
             Ok::<_, SimError>(DeviceProfile {
                 // Without staging the device sends from its own memory, as if no bus were between.
                 host_bytes_per_second: profile.host_bytes_per_second.filter(|_| modelled.staging),
-                samples: modelled.sampling,
                 ..profile
             })
         };
@@ -204,11 +196,6 @@ impl ComputeTiming {
             Self::Measured => None,
             Self::Modelled(devices) => Some(&devices[rank]),
         }
-    }
-
-    /// Whether mini-batches are drawn and gathered beside a worker's device, in none of its time.
-    pub(crate) fn samples_beside(&self, rank: usize) -> bool {
-        self.device(rank).is_some_and(|device| !device.samples)
     }
 
     /// A network between such devices: what they send is copied to the host first, what they

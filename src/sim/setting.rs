@@ -60,6 +60,9 @@ pub struct Setting {
     pub timeline_epochs: usize,
     /// How computing turns into virtual time.
     pub timing: ComputeTiming,
+    /// Whether mini-batches are drawn and gathered beside the workers' devices, in none of their
+    /// time.
+    pub samples_beside: bool,
     /// Whether somebody asks its plans what workers do and hold, beside what they send: modelled
     /// compute, and whoever plans a training without being in it.
     pub plans_work: bool,

@@ -42,6 +42,13 @@ const fn is_yes(value: &bool) -> bool {
     *value
 }
 
+impl ComputeConfig {
+    /// Whether mini-batches are drawn and gathered beside the devices.
+    pub(crate) const fn samples_beside(&self) -> bool {
+        matches!(&self.timing, Timing::Modelled(timing) if !timing.sampling)
+    }
+}
+
 impl TrainingConfig {
     /// Whether the model is evaluated after this epoch of so many.
     pub(crate) const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {

@@ -105,7 +105,10 @@ pub(crate) fn time_operations(
     let on_host = Matrix::from(rows.clone()).is_on_host();
     let values = on_host.then(|| Matrix::from(rows.clone()).into_values());
     time("copy", WIDTH, 2.0 * float * size, size, &|| match &values {
-        Some(values) => Tensor::from_data(TensorData::new(copied(values), [nodes, WIDTH]), place),
+        Some(values) => Tensor::from_data(
+            TensorData::new(copied(values, nodes * WIDTH), [nodes, WIDTH]),
+            place,
+        ),
         None => rows.clone().add_scalar(1.0),
     });
     let weight = random(WIDTH, WIDTH);

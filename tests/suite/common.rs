@@ -265,6 +265,7 @@ impl Case {
             timeline_epochs: 0,
             plans_work: true,
             timing,
+            samples_beside: false,
             devices: self.devices(),
             engine: Engine::Simulated,
             seed: self.seed,

@@ -175,15 +175,10 @@ mod tests {
     }
 
     fn fused(x: &Tensor<2>, weights: [Tensor<2>; 2], near: &Neighbours) -> Tensor<2> {
-        let block = Block::between(
-            &crate::graph::Csr::from_edges(1, [].into_iter()),
-            1,
-            |_, _| 1.0,
-        );
         let block = Block {
             matrix: Arc::clone(&near.matrix),
+            attention: None,
             sampled: near.sums_first,
-            ..block
         };
         let made = own_and_neighbours(&Matrix::from(x.clone()), &block, || weights);
         made.expect("one tensor").into_tensor()

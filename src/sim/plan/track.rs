@@ -128,7 +128,7 @@ impl Track {
         let written = write(self);
         if beside {
             for phase in &mut self.phases[first..] {
-                if let Phase::Compute(work) = phase {
+                if let Phase::Compute(work) | Phase::ComputeTogether { work, .. } = phase {
                     *work = Work::default();
                 }
             }

@@ -23,13 +23,12 @@
 //! the draw, `s = int(p·b)` of `--sampling-rate`, and 8-byte ids from owner to reader; in
 //! `helper/feature_buffer.py` the division by `s/b` both ways; means over true in-degrees; features
 //! fetched once and the first layer over the whole boundary (`--use-pp`, in all scripts of the
-//! authors). Different there: that
-//! layer's aggregate is taken once, before dropout, where here each epoch takes it anew of rows
-//! after dropout, as every other strategy does; and rows are divided by `s/b` for attention too, of
-//! which the code says itself that it should not. Derived here: a pair with `b < 1/p` never
-//! exchanges anything, which leaves its rows out of the sum. With `p = 1` it is `full` with the
-//! same `exchange`; with `p = 0` and features that are not cached it is `isolated` but for degrees,
-//! which `isolated` counts within a part.
+//! authors). Different there: that layer's aggregate is taken once, before dropout, where here each
+//! epoch takes it anew of rows after dropout, as every other strategy does; and rows are divided by
+//! `s/b` for attention too, of which the code says itself that it should not. Derived here: a pair
+//! with `b < 1/p` never exchanges anything, which leaves its rows out of the sum. With `p = 1` it
+//! is `full` with the same `exchange`; with `p = 0` and features that are not cached it is
+//! `isolated` but for degrees, which `isolated` counts within a part.
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,

@@ -256,7 +256,7 @@ impl PlannedSteps for FetchPlan {
     fn write(&self, track: &mut Track, rank: usize) {
         let model = &self.fetching.setting.model;
         let epoch = self.now / self.fetching.steps();
-        let beside = self.fetching.setting.timing.samples_beside(rank);
+        let beside = self.fetching.setting.samples_beside;
         track.work_of_others(beside, |track| {
             for (number, stage) in self.pipeline.before(self.now) {
                 let batch = &self.batches[number - self.now];

@@ -146,7 +146,7 @@ impl SweepPlanner {
             let seeds = working.rows_of(&places);
             Batch::draw(setting, working, seeds, (self.epoch, step))
         };
-        track.work_of_others(setting.timing.samples_beside(rank), |track| {
+        track.work_of_others(setting.samples_beside, |track| {
             for looked_at in &batch.looked_at {
                 track.compute(Work::pass(*looked_at));
             }
@@ -174,7 +174,9 @@ impl SweepPlanner {
             return Vec::new();
         }
         track.keeps(kept + stored(working.features));
-        track.compute(Work::pass(working.seeds));
+        track.work_of_others(setting.samples_beside, |track| {
+            track.compute(Work::pass(working.seeds));
+        });
         if setting.law.is_some() {
             return Vec::new();
         }

@@ -72,7 +72,9 @@ impl ClientsPlanner {
             .iter()
             .map(|&v| dataset.graph.degree(v as usize))
             .sum();
-        track.compute_together(Work::pass(edges + seeds.len() * width), training);
+        track.work_of_others(setting.samples_beside, |track| {
+            track.compute_together(Work::pass(edges + seeds.len() * width), training);
+        });
         let all: Vec<u32> = (0_u32..).take(dataset.graph.nodes()).collect();
         let sampled = sample(setting, stage, self.epoch, &all, seeds);
         let (inputs, drawn) = (sampled.rows.len(), sampled.adjacency.edges());

@@ -145,7 +145,7 @@ impl WorkersPlanner {
             SampledLayer::without_neighbours(seeds, own, all)
         };
         let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
-        track.work_of_others(setting.timing.samples_beside(rank), |track| {
+        track.work_of_others(setting.samples_beside, |track| {
             track.compute(Work::pass(sampled.degrees.iter().sum()));
             track.compute(Work::pass(edges + inputs * width));
         });
@@ -205,7 +205,9 @@ impl Planner for WorkersPlanner {
             let mut order = Vec::new();
             if let Some(batches) = &setting.batches {
                 let rows = setting.boundary.parts[rank].training_rows(&batches.train);
-                track.compute(Work::pass(rows.len()));
+                track.work_of_others(setting.samples_beside, |track| {
+                    track.compute(Work::pass(rows.len()));
+                });
                 order = shuffled(setting.seed, epoch, rank, &rows);
             }
             for step in 0..steps {

@@ -60,8 +60,7 @@ impl BatchPlan {
             .map(|wire| Some(wire.as_ref()?.at_step(steps, step)))
             .collect();
         let together = self.form != BatchForm::Alone;
-        let beside = self.setting.timing.samples_beside(rank);
-        let (crossings, features) = track.work_of_others(beside, |track| {
+        let (crossings, features) = track.work_of_others(self.setting.samples_beside, |track| {
             self.prepare(track, rank, &wires, sent.crosses_after_product(0))
         });
         let aggregation = model.aggregation();
