@@ -36,11 +36,11 @@ use clap::{Parser, Subcommand};
 use crate::experiment::config::{PAPER, Vocabulary};
 use crate::experiment::{ConfigError, Experiment};
 use crate::fetch::FetchError;
-use crate::graph::{dataset_names, keep_data_in};
-use crate::net::{Bytes, PRESETS};
-use crate::sim::{DEVICE_PROFILES, keep_freed_memory};
+use crate::graph::keep_data_in;
+use crate::net::Bytes;
+use crate::sim::keep_freed_memory;
 use crate::strategies::Registry;
-use crate::{Error, experiment, memory, report as reports};
+use crate::{Error, memory, report as reports};
 
 /// Train graph neural networks across emulated machines and measure what each way of communicating
 /// costs.
@@ -210,16 +210,10 @@ fn with_vocabulary(
     registry: &Registry,
     read: impl FnOnce(&Vocabulary<'_>) -> Result<Experiment, ConfigError>,
 ) -> Result<Experiment, Error> {
-    let names = registry.names();
-    let networks: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
+    let figures = reports::figure_kinds();
     let vocabulary = Vocabulary {
-        strategies: &names,
-        check_options: &|kind, options| experiment::vocabulary_check(registry, kind, options),
-        datasets: dataset_names(),
-        networks: &networks,
-        profiles: &profiles,
-        figures: &reports::figure_kinds(),
+        registry,
+        figures: &figures,
     };
     Ok(read(&vocabulary)?)
 }

@@ -49,8 +49,8 @@ pub use manifest::read_manifest;
 pub(crate) use manifest::{PART, judged_by};
 pub(crate) use merge::{Part, merge};
 pub(crate) use part::Share;
+pub(crate) use prepare::base_of;
 pub use prepare::{Fitted, Preparation};
-pub(crate) use prepare::{base_of, vocabulary_check};
 pub(crate) use project::{
     Beside, Notes, Projected, Projection, Verdicts, beside, notes, project, verdicts,
 };

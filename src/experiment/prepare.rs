@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
-use super::config::{Cell, ConfigError, Experiment, OptionError};
+use super::config::{Cell, ConfigError, Experiment};
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
     ExpectedGraph, FitEnd, Metric, Partition, PartitionMethod, PartitionSpec, RawDataset, Shards,
@@ -27,36 +27,6 @@ use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
 use refusals::keeps_checkpoints;
-
-/// Asks the registry about a strategy's options before anything is loaded. What depends on the rest
-/// of a cell shows when the strategy is fitted to it.
-///
-/// # Errors
-/// What is wrong with the options.
-pub(crate) fn vocabulary_check(
-    registry: &Registry,
-    kind: &str,
-    options: &toml::Table,
-) -> Result<(), OptionError> {
-    registry.read(kind, options).map(drop).map_err(|error| {
-        let known: Vec<String> = registry
-            .all()
-            .iter()
-            .filter(|registration| registration.info.name == kind)
-            .flat_map(|registration| registration.info.options)
-            .map(|option| option.name.to_owned())
-            .collect();
-        let unknown = error.key.as_ref().is_some_and(|key| {
-            let first = key.split('.').next().unwrap_or(key);
-            !known.iter().any(|name| name == first)
-        });
-        OptionError {
-            key: error.key,
-            message: error.message,
-            known: if unknown { known } else { Vec::new() },
-        }
-    })
-}
 
 /// A cell and seed that can run: its setting, and its strategy fitted to it.
 pub struct Fitted {

@@ -6,7 +6,7 @@ use super::optima::{batch_projection, james_stein, pooled_lambda};
 use super::{Known, LAYERS};
 use crate::strategies::grappa::estimators::{
     Normalise, Shrinkage, Weight, capped, mean_or_one, node_hajek, over_expectation,
-    sampling_variance, shrunk, smoothed,
+    sampling_variance, shrunk,
 };
 
 /// An estimator of the full gradient: a weight, what it is divided by, and how it is shrunk and
@@ -99,18 +99,22 @@ impl Estimator {
     /// The key that does not fit and what to do, as the rest of a sentence.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let name = self.weight.name();
-        let of_batches = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
         let weighs_nodes = !matches!(self.weight, Weight::None | Weight::EdgeHt);
         let refuse =
             |key, what: &str| Err((key, format!("{what}, not weight = \"{name}\"; remove it")));
-        if of_batches && !self.weight.is_batch() {
+        if self.shrinkage.is_of_batches() && !self.weight.is_batch() {
             return refuse(
                 "shrinkage",
                 "of this kind needs a batch weight (batch_mean or batch_gram)",
             );
         }
-        if self.shrinkage == Shrinkage::Kappa && !self.weight.uses_coverage() {
+        let of_nodes = matches!(self.shrinkage, Shrinkage::Kappa | Shrinkage::Authors);
+        if of_nodes && !self.weight.uses_coverage() {
             return refuse("shrinkage", "of this kind needs a weight made of coverages");
+        }
+        if self.shrinkage == Shrinkage::Authors && self.normalise == Normalise::Rho {
+            let what = "must not be \"rho\" with shrinkage = \"authors\": the expectation of a maximum is not known";
+            return Err(("normalise", what.to_owned()));
         }
         if self.normalise != Normalise::None && !weighs_nodes {
             return refuse("normalise", "needs weights of nodes or batches");
@@ -181,7 +185,7 @@ impl Estimator {
                 &of_batches,
                 variances.iter().sum::<f64>() / variances.len() as f64,
             ),
-            (Shrinkage::None | Shrinkage::Kappa, _) => 1.0,
+            (Shrinkage::None | Shrinkage::Kappa | Shrinkage::Authors, _) => 1.0,
         };
         for (weights, weight) in weights.iter_mut().zip(of_batches) {
             // `1 + (w − 1)` would have other last bits than `w`.
@@ -212,10 +216,7 @@ impl Estimator {
                 Weight::None | Weight::EdgeHt => return 1.0,
                 Weight::NodeHajek => (node_hajek(batch.seen[seed], degree), 1.0 - known.empty[v]),
                 Weight::NodeHt | Weight::BatchMean | Weight::BatchGram => {
-                    let smooth = |coverage: f64| match self.shrinkage {
-                        Shrinkage::Kappa => smoothed(coverage, degree, self.kappa),
-                        _ => coverage,
-                    };
+                    let smooth = |coverage| self.shrinkage.of_node(coverage, degree, self.kappa);
                     (
                         smooth(batch.coverage[place][seed]),
                         smooth(known.expected[place][v]),
@@ -301,6 +302,14 @@ mod tests {
                     ..edge.clone()
                 },
                 "shrinkage",
+            ),
+            (
+                Estimator {
+                    shrinkage: Shrinkage::Authors,
+                    normalise: Normalise::Rho,
+                    ..batch.clone()
+                },
+                "normalise",
             ),
             (
                 Estimator {

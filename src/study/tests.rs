@@ -53,6 +53,7 @@ fn all_estimators() -> Vec<Estimator> {
         for shrinkage in [
             Shrinkage::None,
             Shrinkage::Kappa,
+            Shrinkage::Authors,
             Shrinkage::Lambda,
             Shrinkage::JamesStein,
         ] {

@@ -131,9 +131,17 @@ fn further() -> impl Iterator<Item = Variant> {
         weight: "node_ht",
         ..PLAIN
     };
+    let authors = |halo| Variant {
+        halo,
+        weight: "batch_mean",
+        shrinkage: "authors",
+        hops: Some(1),
+        ..PLAIN
+    };
     weighted(true)
         .into_iter()
         .chain(weighted(false))
+        .chain([authors(true), authors(false)])
         .chain([
             gram,
             Variant {
@@ -580,6 +588,16 @@ fn options_that_do_not_go_together_are_named() {
             "weight = \"node_ht\"\nshrinkage = \"james_stein\"",
             "shrinkage",
             "batch weight",
+        ),
+        (
+            "weight = \"none\"\nshrinkage = \"authors\"",
+            "shrinkage",
+            "coverages",
+        ),
+        (
+            "shrinkage = \"authors\"\nnormalise = \"rho\"",
+            "normalise",
+            "maximum",
         ),
         (
             "weight = \"edge_ht\"\nnormalise = \"rho\"",

@@ -327,7 +327,10 @@ impl Variant {
                 "kappa" if d > 0.0 => d / (d + KAPPA),
                 _ => 1.0,
             };
-            let smooth = |covered: f64| 1.0 + shrink * (covered - 1.0);
+            let smooth = |covered: f64| match self.shrinkage {
+                "authors" => (covered * d).max(1.0) / (d + 1.0),
+                _ => 1.0 + shrink * (covered - 1.0),
+            };
             let expected = || self.expected(setting, v, hops - usize::from(self.halo));
             let (weight, expected) = match self.weight {
                 "none" | "edge_ht" => return 1.0,

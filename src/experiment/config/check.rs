@@ -5,7 +5,6 @@ use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
 
-use super::Vocabulary;
 use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
@@ -242,10 +241,10 @@ pub(super) fn network(
     spec: &NetworkSpec,
     workers: usize,
     check: &Checks<'_>,
-    vocabulary: &Vocabulary<'_>,
 ) -> Result<(), ConfigError> {
     if let Some(preset) = &spec.preset {
-        check.known(preset, "preset", vocabulary.networks)?;
+        let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        check.known(preset, "preset", &presets)?;
     }
     for (index, worker) in spec.workers.iter().enumerate() {
         let rank = worker.rank;

@@ -1,11 +1,10 @@
 //! Values of `[dataset]` that make sense: where data come from, how they are read and drawn.
 
-use super::Vocabulary;
 use super::check::Checks;
 use super::error::ConfigError;
 use crate::graph::{
     DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
-    SyntheticSpec, are_quadrants,
+    SyntheticSpec, are_quadrants, dataset_names,
 };
 
 /// Most edges that are drawn, repeated ones included.
@@ -14,11 +13,7 @@ const MOST_DRAWS: usize = 1 << 40;
 /// Most features of all nodes together: 256 GiB.
 const MOST_VALUES: usize = 1 << 36;
 
-pub(super) fn dataset(
-    spec: &DatasetSpec,
-    check: &Checks<'_>,
-    vocabulary: &Vocabulary<'_>,
-) -> Result<(), ConfigError> {
+pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     let sources = [
         spec.name.is_some(),
         spec.path.is_some(),
@@ -40,7 +35,7 @@ pub(super) fn dataset(
         }
     }
     if let Some(name) = &spec.name {
-        check.known(name, "name", vocabulary.datasets)?;
+        check.known(name, "name", dataset_names())?;
     }
     check.that(
         spec.path.is_none() || spec.format.is_some(),

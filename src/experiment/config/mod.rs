@@ -38,6 +38,7 @@ use toml::{Table, Value};
 use super::claims::{self, ClaimSpec};
 use super::rows::distinct;
 use super::statistics::Statistics;
+use crate::strategies::Registry;
 use decode::decode;
 use homes::SECTIONS;
 use locate::Document;
@@ -48,24 +49,16 @@ pub(crate) use flows::FlowFile;
 pub(crate) use overrides::value_of;
 pub(crate) use scale::PAPER;
 pub(crate) use settings::Settings;
-pub(crate) use strategy::{OptionError, StrategyEntry};
+pub(crate) use strategy::StrategyEntry;
 pub(crate) use study::{Chunking, DesignSpec, EstimatorStudy};
 pub use sweep::Cell;
 pub(crate) use sweep::SweepAxis;
 
-/// The names that an experiment file may use, as far as they are kept elsewhere.
+/// The names that an experiment file may use, as far as the caller has them.
 #[derive(Clone, Copy)]
 pub(crate) struct Vocabulary<'a> {
-    /// Kinds of strategies.
-    pub strategies: &'a [&'a str],
-    /// Asks a strategy, by its kind, whether it accepts options.
-    pub check_options: &'a dyn Fn(&str, &Table) -> Result<(), OptionError>,
-    /// Names of data sets, bundled and published.
-    pub datasets: &'a [&'a str],
-    /// Names of network presets.
-    pub networks: &'a [&'a str],
-    /// Names of device profiles for modelled compute.
-    pub profiles: &'a [&'a str],
+    /// Strategies, which also know their options.
+    pub registry: &'a Registry,
     /// Kinds of figures.
     pub figures: &'a [&'a str],
 }
@@ -201,11 +194,11 @@ impl Experiment {
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;
-        let settings = Settings::read(&document, vocabulary)?;
+        let settings = Settings::read(&document)?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
         twice::overrides(&document, &set, &sweep)?;
-        let cells = sweep::cells(&document, vocabulary, &sweep, &strategies)?;
+        let cells = sweep::cells(&document, &sweep, &strategies)?;
         twice::cells(&document, &cells)?;
         let claims = claims(&document, &cells)?;
         let mut statistics = statistics(&document)?;

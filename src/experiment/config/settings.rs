@@ -9,10 +9,10 @@ use crate::graph::{
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{
-    Backend, ComputeConfig, ComputeTiming, DeviceConfig, ModelledTiming, Timing, TrainingConfig,
+    Backend, ComputeConfig, ComputeTiming, DEVICE_PROFILES, DeviceConfig, ModelledTiming, Timing,
+    TrainingConfig,
 };
 
-use super::Vocabulary;
 use super::check::{self, Checks};
 use super::data;
 use super::decode::{decode, decode_tagged};
@@ -47,10 +47,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads and checks the sections.
-    pub(super) fn read(
-        document: &Document,
-        vocabulary: &Vocabulary<'_>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(document: &Document) -> Result<Self, ConfigError> {
         let at = KeyPath::dotted;
         for name in SECTIONS {
             // serde would take a list of values in the order of a struct's fields.
@@ -81,7 +78,7 @@ impl Settings {
                 .transpose()?
                 .unwrap_or_default(),
         };
-        check(&settings, document, vocabulary)?;
+        check(&settings, document)?;
         Ok(settings)
     }
 }
@@ -90,16 +87,12 @@ impl Settings {
 ///
 /// # Errors
 /// The first value out of range, with its place.
-fn check(
-    settings: &Settings,
-    document: &Document,
-    vocabulary: &Vocabulary<'_>,
-) -> Result<(), ConfigError> {
+fn check(settings: &Settings, document: &Document) -> Result<(), ConfigError> {
     let of = |section: &str| Checks {
         document,
         section: KeyPath::dotted(section),
     };
-    data::dataset(&settings.dataset, &of("dataset"), vocabulary)?;
+    data::dataset(&settings.dataset, &of("dataset"))?;
     check::model(&settings.model, &of("model"))?;
     check::optimizer(&settings.optimizer, &of("optimizer"))?;
     check::training(&settings.training, settings.model.layers, &of("training"))?;
@@ -108,7 +101,6 @@ fn check(
         &settings.network,
         settings.partition.workers,
         &of("network"),
-        vocabulary,
     )?;
     let device = &settings.device;
     of("device").that(
@@ -116,13 +108,14 @@ fn check(
         "adapters",
         "are for backend = \"wgpu\" only: leave them out",
     )?;
+    let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
     if let Timing::Modelled(timing) = &settings.compute.timing {
-        of("compute.timing").known(&timing.profile, "profile", vocabulary.profiles)?;
+        of("compute.timing").known(&timing.profile, "profile", &profiles)?;
     }
     let compute = &settings.compute;
     for (place, one) in compute.workers.iter().enumerate() {
         let section = format!("compute.worker.{place}");
-        of(&section).known(&one.profile, "profile", vocabulary.profiles)?;
+        of(&section).known(&one.profile, "profile", &profiles)?;
     }
     if let Err(error) = ComputeTiming::new(compute, settings.partition.workers) {
         of("compute").that(false, "worker", &error.to_string())?;

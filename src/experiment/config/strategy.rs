@@ -25,18 +25,6 @@ pub(crate) struct StrategyEntry {
     pub options: Table,
 }
 
-/// Why a strategy does not accept its options.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OptionError {
-    /// The option, with dots to a key inside it (`schedule.from`); `None` where it is not known.
-    pub key: Option<String>,
-    /// What is wrong: serde's message, or the rest of a sentence that starts with the key
-    /// (`must be at least 1, not 0`).
-    pub message: String,
-    /// If the option does not exist: those that do.
-    pub known: Vec<String>,
-}
-
 /// Reads and checks all entries.
 pub(super) fn entries(
     document: &Document,
@@ -107,7 +95,7 @@ fn check_label(
     }
     let another =
         |name: &&&str| name.to_lowercase() == label.to_lowercase() && **name != entry.kind;
-    if let Some(name) = vocabulary.strategies.iter().find(another) {
+    if let Some(name) = vocabulary.registry.names().iter().find(another) {
         let message = format!(
             "\"{label}\" is the name of another strategy, {name}, than `{}`; readers would take this one for it",
             entry.kind
@@ -159,11 +147,13 @@ fn accept(
     kind: &str,
     options: &Table,
 ) -> Result<(), ConfigError> {
-    if !vocabulary.strategies.contains(&kind) {
-        let known = vocabulary.strategies.iter().copied();
+    let registered = vocabulary.registry.all().iter().map(|one| &one.info);
+    let Some(info) = registered.clone().find(|info| info.name == kind) else {
+        let known = registered.map(|info| info.name);
         return Err(document.unknown(&path.join("kind"), kind, known));
-    }
-    (vocabulary.check_options)(kind, options).map_err(|error| {
+    };
+    let read = vocabulary.registry.read(kind, options);
+    read.map(drop).map_err(|error| {
         let at = error
             .key
             .iter()
@@ -175,17 +165,13 @@ fn accept(
             let message = format!("the options of {kind}: {}", error.message);
             return document.error(&at.join("*"), Problem::Other { message });
         }
-        if error.known.is_empty() {
+        let option = error.key.as_ref().and_then(|key| key.split('.').next());
+        let known = info.options.iter().map(|option| option.name);
+        if option.is_none_or(|option| known.clone().any(|name| name == option)) {
             return wrong(document, &at, &error.message, "");
         }
-        let key = at.key().to_owned();
-        document.error(
-            &at,
-            Problem::UnknownKey {
-                key,
-                known: error.known,
-            },
-        )
+        let (key, known) = (at.key().to_owned(), known.map(str::to_owned).collect());
+        document.error(&at, Problem::UnknownKey { key, known })
     })
 }
 

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::Vocabulary;
 use super::decode::decode;
 use super::error::{ConfigError, Problem, closest};
 use super::homes::SECTIONS;
@@ -201,7 +200,6 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
 /// Those of [`Settings::read`] for any combination, at the place of the sweep value they concern.
 pub(super) fn cells(
     document: &Document,
-    vocabulary: &Vocabulary<'_>,
     axes: &[SweepAxis],
     strategies: &[StrategyEntry],
 ) -> Result<Vec<Cell>, ConfigError> {
@@ -248,9 +246,9 @@ pub(super) fn cells(
     let mut cells = Vec::new();
     for (sweep, document) in combinations {
         let document = Arc::new(document);
-        let settings = Settings::read(&document, vocabulary)?;
+        let settings = Settings::read(&document)?;
         for (index, strategy) in strategies.iter().enumerate() {
-            let own = own_settings(&document, vocabulary, index, strategy)?;
+            let own = own_settings(&document, index, strategy)?;
             let (document, settings) = own.unwrap_or_else(|| (document.clone(), settings.clone()));
             cells.push(Cell {
                 name: cell_name(&sweep, strategy),
@@ -278,7 +276,6 @@ fn cell_name(sweep: &Sweep, strategy: &StrategyEntry) -> String {
 /// The document and its settings with the strategy's `with` in them, if it has one.
 fn own_settings(
     document: &Document,
-    vocabulary: &Vocabulary<'_>,
     index: usize,
     strategy: &StrategyEntry,
 ) -> Result<Option<(Arc<Document>, Settings)>, ConfigError> {
@@ -296,7 +293,7 @@ fn own_settings(
             .set(&KeyPath::dotted(key), value.clone(), &place)
             .map_err(|message| document.error(&written, Problem::Other { message }))?;
     }
-    let settings = Settings::read(&changed, vocabulary)?;
+    let settings = Settings::read(&changed)?;
     Ok(Some((Arc::new(changed), settings)))
 }
 

@@ -87,62 +87,20 @@ fn quadrants_that_are_one_but_for_rounding_are_taken() {
     assert!(error.contains("no more than 1"), "{error}");
 }
 
-fn options(kind: &str, options: &Table) -> Result<(), OptionError> {
-    let known: &[&str] = if kind == "fixed" {
-        &["ratio", "schedule"]
-    } else {
-        &[]
-    };
-    if let Some((key, _)) = options
-        .iter()
-        .find(|(key, _)| !known.contains(&key.as_str()))
-    {
-        let known = known.iter().map(|&name| name.to_owned()).collect();
-        return Err(OptionError {
-            key: Some(key.clone()),
-            known,
-            ..OptionError::default()
-        });
-    }
-    match options.get("ratio") {
-        Some(Value::Integer(0)) => Err(OptionError {
-            key: Some("ratio".to_owned()),
-            message: "must be at least 1, not 0".to_owned(),
-            known: Vec::new(),
-        }),
-        Some(Value::String(text)) => Err(OptionError {
-            key: Some("ratio".to_owned()),
-            message: format!("invalid type: string \"{text}\", expected f64"),
-            known: Vec::new(),
-        }),
-        _ => match options.get("schedule") {
-            // As a table with a `kind` inside fails: without saying where.
-            Some(Value::Table(_)) => Err(OptionError {
-                key: Some("schedule".to_owned()),
-                message: "unknown field `form`, expected `from` or `to`".to_owned(),
-                known: Vec::new(),
-            }),
-            Some(_) => Err(OptionError {
-                message: "no schedule fits".to_owned(),
-                ..OptionError::default()
-            }),
-            None => Ok(()),
-        },
-    }
-}
-
-const VOCABULARY: Vocabulary<'_> = Vocabulary {
-    strategies: &["full", "isolated", "fixed", "varco"],
-    check_options: &options,
-    datasets: &["cora"],
-    networks: &["ethernet-1g", "wan"],
-    profiles: &["a100"],
-    figures: &["pareto", "accuracy-vs-bytes"],
-};
+const FIGURES: &[&str] = &["pareto", "accuracy-vs-bytes"];
 
 fn parse(text: &str, sets: &[&str]) -> Result<Experiment, String> {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
-    Experiment::parse(text, "x.toml", PAPER, &sets, &VOCABULARY).map_err(|error| error.to_string())
+    at(PAPER, text, "x.toml", &sets).map_err(|error| error.to_string())
+}
+
+/// The experiment in this text at one of its sizes.
+fn at(scale: &str, text: &str, name: &str, sets: &[String]) -> Result<Experiment, ConfigError> {
+    let vocabulary = Vocabulary {
+        registry: &Registry::builtin(),
+        figures: FIGURES,
+    };
+    Experiment::parse(text, name, scale, sets, &vocabulary)
 }
 
 /// The message for the file with one piece of text replaced by another.
@@ -349,7 +307,11 @@ fn every_bad_input_says_what_where_and_what_would_be_right() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = Experiment::read(Path::new("no/such.toml"), PAPER, &[], &VOCABULARY).unwrap_err();
+    let vocabulary = Vocabulary {
+        registry: &Registry::builtin(),
+        figures: FIGURES,
+    };
+    let error = Experiment::read(Path::new("no/such.toml"), PAPER, &[], &vocabulary).unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("cannot read the experiment file no/such.toml: "),
@@ -382,10 +344,7 @@ proptest! {
 
 #[test]
 fn a_file_for_another_command_is_told_which() {
-    let message = |text: &str| {
-        let read = Experiment::parse(text, "x.toml", PAPER, &[], &VOCABULARY);
-        read.unwrap_err().to_string()
-    };
+    let message = |text: &str| at(PAPER, text, "x.toml", &[]).unwrap_err().to_string();
     assert_eq!(
         message("name = \"incast\"\n[network]\n[[flow]]\nfrom = 1\n"),
         "x.toml:3: `flow` belongs to a file for `grapevine net`"

@@ -21,13 +21,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::archive::{Address, Archive};
 use super::config::{PAPER, Vocabulary};
-use super::{Experiment, FlowFile, Tables, read_manifest, vocabulary_check};
+use super::{Experiment, FlowFile, Tables, read_manifest};
 use crate::graph::{
     Csr, DatasetSpec, FeatureSource, FeatureStorage, Format, Known, LabelColumns, PartitionMethod,
-    PartitionSpec, dataset_names,
+    PartitionSpec,
 };
-use crate::net::PRESETS;
-use crate::sim::DEVICE_PROFILES;
 use crate::strategies::Registry;
 use mutate::mutate;
 use samples::{Packing, Sample};
@@ -67,15 +65,8 @@ fn data(format: Format, folder: &Path) -> bool {
 
 fn experiment(path: &Path) -> bool {
     let registry = Registry::builtin();
-    let names = registry.names();
-    let networks: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
     let vocabulary = Vocabulary {
-        strategies: &names,
-        check_options: &|kind, options| vocabulary_check(&registry, kind, options),
-        datasets: dataset_names(),
-        networks: &networks,
-        profiles: &profiles,
+        registry: &registry,
         figures: &[
             "accuracy-vs-bytes",
             "accuracy-vs-time",

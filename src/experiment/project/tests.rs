@@ -3,7 +3,6 @@ use std::path::PathBuf;
 use super::*;
 use crate::experiment::config::{PAPER, Vocabulary};
 use crate::experiment::rows::{ClaimRow, RunRow};
-use crate::experiment::vocabulary_check;
 use crate::strategies::Registry;
 
 #[test]
@@ -21,11 +20,7 @@ fn what_is_done_once_is_no_part_of_an_epoch() {
 fn experiment(text: &str) -> Experiment {
     let registry = Registry::builtin();
     let vocabulary = Vocabulary {
-        strategies: &registry.names(),
-        check_options: &|kind, options| vocabulary_check(&registry, kind, options),
-        datasets: &[],
-        networks: &["ethernet-10g", "nvlink", "dgx-a100"],
-        profiles: &["h100", "t4"],
+        registry: &registry,
         figures: &[],
     };
     let read = Experiment::parse(text, "x.toml", PAPER, &[], &vocabulary);

@@ -62,12 +62,12 @@ pub(super) const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "shrinkage",
         default: "\"kappa\"",
-        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived; with κ = 1 near the authors' max(d_local, 1)/(d + 1)); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
+        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived); authors: max(d_local, 1)/(d + 1) per node (the authors' code, with coverage_hops = 1 and normalise = \"none\"); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
     },
     OptionInfo {
         name: "kappa",
         default: "1",
-        meaning: "κ of shrinkage = \"kappa\" (1 is near the authors' code).",
+        meaning: "κ of shrinkage = \"kappa\".",
     },
     OptionInfo {
         name: "lambda",
@@ -317,10 +317,15 @@ impl Options {
                 "must be 0 with weight = \"edge_ht\", which knows the chances of chunks only";
             return refuse("remote_sampling", what.to_owned());
         }
-        let of_batches = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
-        if of_batches && !self.weight.is_batch() {
+        if self.shrinkage == Shrinkage::Authors && !self.weight.uses_coverage() {
             let what = format!(
-                "must be \"kappa\" or \"none\" with weight = \"{weight}\": {} shrinks a batch weight",
+                "must not be \"authors\" with weight = \"{weight}\", which has no coverages"
+            );
+            return refuse("shrinkage", what);
+        }
+        if self.shrinkage.is_of_batches() && !self.weight.is_batch() {
+            let what = format!(
+                "must be \"kappa\", \"authors\" or \"none\" with weight = \"{weight}\": {} shrinks a batch weight",
                 self.shrinkage.name()
             );
             return refuse("shrinkage", what);
@@ -333,6 +338,10 @@ impl Options {
             return refuse("chunking", what.to_owned());
         }
         if self.normalise == Normalise::Rho {
+            if self.shrinkage == Shrinkage::Authors {
+                let what = "must not be \"rho\" with shrinkage = \"authors\": the expectation of a maximum is not known";
+                return refuse("normalise", what.to_owned());
+            }
             if matches!(self.weight, Weight::None | Weight::EdgeHt) {
                 let what = format!(
                     "must not be \"rho\" with weight = \"{weight}\", whose expectation is 1"

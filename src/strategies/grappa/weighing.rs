@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimators::{
     self, Normalise, Shrinkage, Weight, batch_norms, capped, james_stein_of_sums, mean_or_one,
-    node_hajek, over_expectation, sampling_variance, shrunk, smoothed,
+    node_hajek, over_expectation, sampling_variance, shrunk,
 };
 use super::working::WorkingGraph;
 use crate::net::{Reduce, TrafficKind};
@@ -40,10 +40,7 @@ impl Weighing {
         let coverage: Vec<f64> = graph.seeds.iter().map(|seed| all[seed.row]).collect();
         let weights = graph.seeds.iter().zip(&coverage).map(|(seed, &coverage)| {
             let degree = graph.degrees[seed.row];
-            let smooth = |coverage: f64| match self.shrinkage {
-                Shrinkage::Kappa => smoothed(coverage, degree, self.kappa),
-                _ => coverage,
-            };
+            let smooth = |coverage| self.shrinkage.of_node(coverage, degree, self.kappa);
             let (weight, expected) = match self.weight {
                 Weight::None | Weight::EdgeHt => return 1.0,
                 Weight::NodeHajek => {
@@ -72,11 +69,10 @@ impl Weighing {
     /// depends on its result: the sum of weights then travels with the gradients, if these go
     /// whole.
     pub(super) fn folds_mean(&self) -> bool {
-        let of_batch = matches!(self.shrinkage, Shrinkage::Lambda | Shrinkage::JamesStein);
         self.with_gradients
             && self.takes_mean()
             && self.cap.is_none()
-            && !(self.weight.is_batch() && of_batch)
+            && !(self.weight.is_batch() && self.shrinkage.is_of_batches())
     }
 
     /// Final weights: over their mean, capped, and made one per batch; where
@@ -119,7 +115,7 @@ impl Weighing {
             _ => mean_or_one(&weights),
         };
         let batch = match self.shrinkage {
-            Shrinkage::None | Shrinkage::Kappa => batch,
+            Shrinkage::None | Shrinkage::Kappa | Shrinkage::Authors => batch,
             Shrinkage::Lambda => shrunk(batch, self.lambda),
             Shrinkage::JamesStein => {
                 // What is random is the partition, and not a draw from the worker's nodes. In

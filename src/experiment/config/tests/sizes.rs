@@ -5,7 +5,7 @@ use super::*;
 /// The experiment in one of its sizes.
 fn scaled(more: &str, scale: &str, sets: &[String]) -> Result<Experiment, String> {
     let text = format!("{FILE}{more}");
-    Experiment::parse(&text, "x.toml", scale, sets, &VOCABULARY).map_err(|error| error.to_string())
+    at(scale, &text, "x.toml", sets).map_err(|error| error.to_string())
 }
 
 const SMOKE: &str = "[scale.smoke]\nseeds = [7]\n\"training.epochs\" = 3\n\
@@ -25,7 +25,7 @@ fn a_size_changes_what_it_names_and_the_paper_size_is_the_file_as_it_stands() {
     assert_eq!(smoke.strategies[1].options["ratio"].as_integer(), Some(2));
     // What is resolved has no sizes, and is in this one.
     let again = smoke.resolved().to_string();
-    let again = Experiment::parse(&again, "again", PAPER, &[], &VOCABULARY).unwrap();
+    let again = at(PAPER, &again, "again", &[]).unwrap();
     assert_eq!(again.resolved(), smoke.resolved());
     let set = ["training.epochs=5".to_owned()];
     let changed = scaled(SMOKE, "smoke", &set).unwrap();

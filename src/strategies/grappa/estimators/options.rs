@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{over_one_more, smoothed};
+
 /// What corrects for missing neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +59,8 @@ pub(crate) enum Shrinkage {
     None,
     /// Coverages smoothed by κ, node by node.
     Kappa,
+    /// `max(d_local, 1)/(d + 1)` in place of coverages, node by node (the authors' code).
+    Authors,
     /// Batch weights by `1 + λ (w − 1)`, with a given λ; in the study of estimators, if none is
     /// given, the one estimated from all workers.
     Lambda,
@@ -65,11 +69,26 @@ pub(crate) enum Shrinkage {
 }
 
 impl Shrinkage {
+    /// The coverage of a node of this degree, pulled towards 1 if that is done node by node.
+    pub(crate) fn of_node(self, coverage: f64, degree: usize, kappa: f64) -> f64 {
+        match self {
+            Self::Kappa => smoothed(coverage, degree, kappa),
+            Self::Authors => over_one_more(coverage, degree),
+            Self::None | Self::Lambda | Self::JamesStein => coverage,
+        }
+    }
+
+    /// Whether it pulls batch weights, and not those of nodes.
+    pub(crate) const fn is_of_batches(self) -> bool {
+        matches!(self, Self::Lambda | Self::JamesStein)
+    }
+
     /// Its name in experiment files.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Kappa => "kappa",
+            Self::Authors => "authors",
             Self::Lambda => "lambda",
             Self::JamesStein => "james_stein",
         }

@@ -1,15 +1,21 @@
 //! Pulling weights towards 1, which trades a little bias for less variance.
 
 /// Add-κ smoothing of a coverage: `1 + λ_v (c_v − 1)` with `λ_v = d/(d + κ)`, which for one hop is
-/// `(d_local + κ)/(d + κ)`. κ = 1 is near the weight of the authors' code,
-/// `max(d_local, 1)/(d + 1)`: the same for nodes without local neighbours, and `1/(d + 1)` more for
-/// all others. *(Derived, §4.8.)*
+/// `(d_local + κ)/(d + κ)`. *(Derived, §4.8.)*
 pub(crate) fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
     let degree = degree as f64;
     if degree == 0.0 {
         return 1.0;
     }
     shrunk(coverage, degree / (degree + kappa))
+}
+
+/// `max(d_local, 1)/(d + 1)`, with `d_local = c_v d`. For nodes without local neighbours that is κ = 1
+/// of [`smoothed`], and `1/(d + 1)` less for all others. *(The authors' code,
+/// `fill_w_reampling_sampling_result_to_coo`.)*
+pub(crate) fn over_one_more(coverage: f64, degree: usize) -> f64 {
+    let degree = degree as f64;
+    (coverage * degree).max(1.0) / (degree + 1.0)
 }
 
 /// Shrinkage of a weight towards 1: `1 + λ (w − 1)`. *(The paper's form.)*
@@ -70,6 +76,20 @@ mod tests {
             let local = (share * degree as f64).floor();
             let expected = (local + kappa) / (degree as f64 + kappa);
             prop_assert!((smoothed(local / degree as f64, degree, kappa) - expected).abs() < 1e-12);
+        }
+
+        #[test]
+        fn the_authors_weight_is_theirs_and_at_most_that_of_kappa_one(
+            degree in 0..50_usize,
+            share in 0.0..=1.0_f64,
+        ) {
+            let local = (share * degree as f64).floor();
+            let coverage = if degree == 0 { 1.0 } else { local / degree as f64 };
+            let weight = over_one_more(coverage, degree);
+            let theirs = local.max(1.0) / (degree as f64 + 1.0);
+            prop_assert!((weight - theirs).abs() < 1e-12);
+            let more = if local > 0.0 { 1.0 / (degree as f64 + 1.0) } else { 0.0 };
+            prop_assert!((smoothed(coverage, degree, 1.0) - weight - more).abs() < 1e-12);
         }
 
         #[test]
