@@ -319,6 +319,48 @@ fn keys_that_belong_elsewhere_are_told_where() {
             "kind = \"isolated\"\nepochs = 7",
             &["x.toml:23", "`epochs` is a key of [training]"],
         ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nslope = 5",
+            &[
+                "unknown key `slope`",
+                "is a key of `schedule`: schedule = { kind = \"linear\", slope = … }",
+            ],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\ncodec = \"quantise\"\nbits = 3",
+            &["is a key of `codec`: codec = { kind = \"quantise\", bits = … }"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nratio = 4",
+            &[
+                "unknown key `ratio`",
+                "`ratio` is an option of fixed, ",
+                "here it is that of `schedule`",
+            ],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nschedule = \"linear\"",
+            &["`schedule`: expected a table like { kind = \"linear\" }, found the text"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nschedule = { kind = \"cosine\", slope = 5 }",
+            &["`slope` is a key of kind = \"linear\""],
+        ),
+        (
+            "kind = \"isolated\"",
+            "kind = \"isolated\"\nrho = 2",
+            &["unknown key `rho`", "`rho` is an option of llcg"],
+        ),
+        (
+            "[training]",
+            "[optimizer]\nmomentum = 0.9\n[training]",
+            &["unknown key `momentum`", "is a key of kind = \"sgd\""],
+        ),
     ] {
         Bad::new(from, to, says).check();
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-use super::homes::{SECTIONS, is_of_gradients, sections_with};
+use super::homes::{SECTIONS, kind_with, options_with, sections_with};
 
 /// Where a key or a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,16 +171,26 @@ fn in_section(section: &str) -> String {
     }
 }
 
-/// Where an unknown key belongs, if other sections have it. Of figures and claims nothing is said:
-/// their keys are called like others by chance.
-fn elsewhere(section: &str, problem: &Problem) -> String {
+/// Where an unknown key belongs, if an option, another kind or other sections have it. Of figures
+/// and claims nothing is said: their keys are called like others by chance.
+pub(super) fn elsewhere(section: &str, problem: &Problem) -> String {
     let Problem::UnknownKey { key, known } = problem else {
         return String::new();
     };
     let settings = section.trim_matches(['[', ']']);
-    let has_gradients = settings == "strategy" && known.iter().any(|known| known == "gradients");
-    if has_gradients && is_of_gradients(key) {
-        return format!(". `{key}` is a key of `gradients`: gradients = {{ {key} = … }}");
+    if settings == "strategy" {
+        let inside = options_with(key, known);
+        if !inside.is_empty() {
+            let inside = inside.iter();
+            let inside = inside.map(|(option, written)| format!("of `{option}`: {written}"));
+            let inside: Vec<String> = inside.collect();
+            return format!(". `{key}` is a key {}", inside.join(", and "));
+        }
+    }
+    let by_kind = ["optimizer", "strategy.schedule", "strategy.codec"].contains(&settings);
+    let table = settings.rsplit('.').next().unwrap_or_default();
+    if by_kind && let Some(kind) = kind_with(table, key) {
+        return format!(". `{key}` is a key of kind = \"{kind}\"");
     }
     let homes = sections_with(key);
     let is_one = ["", "strategy"].contains(&settings) || SECTIONS.contains(&settings);
