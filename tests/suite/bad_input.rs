@@ -210,6 +210,15 @@ fn networks_that_cannot_be_are_named() {
 }
 
 #[test]
+fn a_network_without_figures_is_told_as_other_sections_are() {
+    let section = "[network]\npreset = \"ethernet-1g\"\n";
+    let says = ["error: x.toml: the section [network] is missing; add it, such as preset = \""];
+    Bad::new(section, "", &says).check();
+    let says = ["error: x.toml:15: in [network]: say how fast it is: preset = "];
+    Bad::new("preset = \"ethernet-1g\"", "duplex = \"full\"", &says).check();
+}
+
+#[test]
 fn strategies_and_their_options_are_named() {
     for (from, to, says) in [
         (

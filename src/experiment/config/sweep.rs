@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
+use super::check::network_error;
 use super::decode::decode;
 use super::error::{ConfigError, Problem, closest};
 use super::homes::SECTIONS;
@@ -17,6 +18,7 @@ use super::strategy::{StrategyEntry, plain};
 use crate::experiment::claims::Named;
 use crate::experiment::rows::Sweep;
 use crate::graph::CountSpec;
+use crate::net::NetError;
 
 /// One key of `[sweep]` and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +94,11 @@ impl Cell {
     /// the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
+    }
+
+    /// An error about the network, at the key that it is about.
+    pub(in crate::experiment) fn refuse_network(&self, error: NetError) -> ConfigError {
+        network_error(&self.origin.document, &self.settings.network, error)
     }
 
     /// An error about the cell's strategy, or one of its options.
