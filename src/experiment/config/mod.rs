@@ -194,7 +194,7 @@ impl Experiment {
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;
-        let settings = Settings::read(&document)?;
+        let settings = Settings::read(&sweep::with_first_sections(&document))?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
         twice::overrides(&document, &set, &sweep)?;

@@ -201,6 +201,23 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
     Ok(axes)
 }
 
+/// The document with the first value of each section that is swept as a whole and stands nowhere
+/// else: nobody need write one that the sweep replaces.
+pub(super) fn with_first_sections(document: &Document) -> Document {
+    let mut whole = document.clone();
+    for section in SECTIONS {
+        let path = KeyPath::dotted(section);
+        let first = KeyPath::dotted("sweep").join(section).join("0");
+        if document.get(&path).is_none()
+            && let Some(value) = document.get(&first)
+        {
+            // A section stands at the top level, where everything can be set.
+            let _ = whole.set(&path, value.clone(), &document.place(&first));
+        }
+    }
+    whole
+}
+
 /// All cells: the last sweep key varies fastest, and the strategies within it.
 ///
 /// # Errors
