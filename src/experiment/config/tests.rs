@@ -394,7 +394,10 @@ fn a_section_that_is_swept_as_a_whole_need_not_stand_alone() {
     let error = parse(&text.replace("[dataset]\nname = \"cora\"\n", split), &[]).unwrap_err();
     assert!(error.contains("each with its own `split`"), "{error}");
     let error = parse(&alone.replace("dataset = [", "dataset = [3, "), &[]).unwrap_err();
-    assert!(error.contains("expected a table [dataset], found 3"), "{error}");
+    assert!(
+        error.contains("expected a table [dataset], found 3"),
+        "{error}"
+    );
 }
 
 #[test]
