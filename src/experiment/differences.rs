@@ -106,7 +106,7 @@ mod tests {
             })
         };
         let before = manifest("a", &file(10, "old"));
-        let of = |program, config| of_what(&before, &manifest(program, config));
+        let of = |program: &str, config: &Value| of_what(&before, &manifest(program, config));
         let data = "other data, or with other devices or traces";
         assert_eq!(of("a", &file(10, "new")), data, "words change nothing");
         let epochs = "other settings (training.epochs 10 → 11)";

@@ -682,8 +682,11 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
             &["--format", "known data set"][..],
         ),
         ("here -w 4", &["--format", "not a known data set"]),
-        ("cora -w 2 --file parts.txt", &["--file", "--method given"]),
-        ("cora -w 2 -m given", &["--file", "--method given"]),
+        (
+            "cora -w 2 --file parts.txt",
+            &["--file: goes with --method given alone"],
+        ),
+        ("cora -w 2 -m given", &["--method: given needs --file"]),
         ("cora -w 2 -m given --file nope", &["cannot read nope"]),
         (
             "cora -w 2 -m given --file parts.txt",
@@ -691,15 +694,15 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         ),
         (
             "cora -w 2 -m dirichlet",
-            &["--concentration", "--method dirichlet"],
+            &["--method: dirichlet needs --concentration"],
         ),
         (
             "cora -w 2 --concentration 1",
-            &["--concentration", "--method dirichlet"],
+            &["--concentration: goes with --method dirichlet alone"],
         ),
         (
             "cora -w 2 -m dirichlet --concentration 0",
-            &["--concentration", "from 1e-9"],
+            &["--concentration: must be from 1e-9", "not 0"],
         ),
         (
             "cora -w 20 -m dirichlet --concentration 1e-9",

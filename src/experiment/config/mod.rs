@@ -44,6 +44,7 @@ use homes::SECTIONS;
 use locate::Document;
 use path::KeyPath;
 
+pub(crate) use error::closest;
 pub use error::{ConfigError, Place, Problem};
 pub(crate) use flows::FlowFile;
 pub(crate) use overrides::value_of;

@@ -97,7 +97,7 @@ fn check_label(
         |name: &&&str| name.to_lowercase() == label.to_lowercase() && **name != entry.kind;
     if let Some(name) = vocabulary.registry.names().iter().find(another) {
         let message = format!(
-            "\"{label}\" is the name of another strategy, {name}, than `{}`; readers would take this one for it",
+            "`label` \"{label}\" is the name of a strategy, `{name}`, and this one is `{}`; choose another label",
             entry.kind
         );
         return Err(document.error(path, Problem::Other { message }));
