@@ -437,6 +437,8 @@ fn data_that_are_not_there_are_named() {
         &["x.toml:4", "\"cara\"", "did you mean `cora`?"],
     )
     .check();
+    let says = ["\"arxiv\"", "did you mean `ogbn-arxiv`?"];
+    Bad::data("name = \"arxiv\"", &says).check();
     for format in ["planetoid", "linqs", "npz-csr", "npz-edges", "ogb"] {
         Bad::data(
             &format!("path = \"nowhere\"\nformat = \"{format}\""),

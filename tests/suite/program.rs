@@ -681,7 +681,16 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
             "cora -w 4 --format planetoid",
             &["--format", "known data set"][..],
         ),
-        ("here -w 4", &["--format", "not a known data set"]),
+        (
+            "parts.txt -w 4",
+            &["--format", "not a known data set", "edge-list, metis"],
+        ),
+        (
+            "here -w 4",
+            &["DATASET", "not a known data set", "--format"],
+        ),
+        ("coora -w 4", &["DATASET", "did you mean cora?"]),
+        ("arxiv -w 4", &["DATASET", "did you mean ogbn-arxiv?"]),
         (
             "cora -w 2 --file parts.txt",
             &["--file: goes with --method given alone"],

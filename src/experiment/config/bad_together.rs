@@ -17,7 +17,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     (
         "name = \"cora\"",
         "path = \"x\"",
-        "x.toml:4: in [dataset]: `path` needs `format` beside it: how the files are written",
+        "x.toml:4: in [dataset]: `path` needs `format` beside it, how the files are written: planetoid, linqs, …",
     ),
     (
         "method = \"metis\"",

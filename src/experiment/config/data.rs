@@ -2,6 +2,7 @@
 
 use super::check::Checks;
 use super::error::ConfigError;
+use super::homes::formats;
 use super::path::KeyPath;
 use crate::graph::{
     DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
@@ -44,10 +45,14 @@ pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), Conf
     if let Some(name) = &spec.name {
         check.known(name, "name", dataset_names())?;
     }
+    let formats = format!(
+        "needs `format` beside it, how the files are written: {}",
+        formats().join(", ")
+    );
     check.that(
         spec.path.is_none() || spec.format.is_some(),
         "path",
-        "needs `format` beside it: how the files are written",
+        &formats,
     )?;
     check.that(
         spec.path.is_some() || spec.format.is_none(),

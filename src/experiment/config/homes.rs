@@ -1,9 +1,10 @@
 //! In which sections a key would be right that is wrong where it stands.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::graph::{DatasetSpec, PartitionSpec, TaskSpec};
+use crate::graph::{DatasetSpec, Format, PartitionSpec, TaskSpec};
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{ComputeConfig, DeviceConfig, TrainingConfig};
@@ -86,13 +87,23 @@ fn is_of_gradients(key: &str) -> bool {
     keys_of::<Gradients>(None).iter().any(|known| known == key)
 }
 
+/// All formats of files.
+pub(super) fn formats() -> Vec<String> {
+    let said = Format::deserialize(Value::String("?".to_owned())).err();
+    expected(said.as_ref())
+}
+
 /// All keys of a section: what serde says it expected in the place of one that nothing has.
 fn keys_of<T: DeserializeOwned>(beside: Option<(&str, &str)>) -> Vec<String> {
     let given = beside.map(|(key, value)| (key.to_owned(), value.into()));
     let nothing = ("?".to_owned(), Value::Boolean(true));
     let table: Table = given.into_iter().chain([nothing]).collect();
-    let said = T::deserialize(Value::Table(table)).err();
-    let said = said.map_or(String::new(), |error| error.message().to_owned());
+    expected(T::deserialize(Value::Table(table)).err().as_ref())
+}
+
+/// The names that serde says it expected, after the one that it found.
+fn expected(said: Option<&toml::de::Error>) -> Vec<String> {
+    let said = said.map_or("", toml::de::Error::message);
     let names = said.split('`').skip(1).step_by(2);
     names.skip(1).map(str::to_owned).collect()
 }
