@@ -316,10 +316,7 @@ fn everything_can_be_listed() {
         for name in names {
             assert!(ran.stdout.contains(name), "{what}: {name}");
             let width = ran.stdout.lines().map(|line| line.chars().count()).max();
-            assert!(
-                what == "strategies" || width <= Some(110),
-                "{what}: {width:?}"
-            );
+            assert!(width <= Some(110), "{what}: {width:?}");
             let has = |entry: &Value| {
                 entry["name"]
                     .as_str()
@@ -338,6 +335,23 @@ fn everything_can_be_listed() {
         }
     }
     grapevine(folder.path(), &["list", "things"]).expect(2);
+    let varco = &["list", "strategies", "varco"];
+    let said = grapevine(folder.path(), varco).expect(0).stdout;
+    assert!(said.starts_with("varco\n  paper  "), "{said}");
+    assert!(said.contains("\n  option schedule  "), "{said}");
+    assert_eq!(said.matches("  paper  ").count(), 1, "{said}");
+    let said = grapevine(folder.path(), &[&varco[..], &["--json"]].concat()).json();
+    assert_eq!(said.as_array().unwrap().len(), 1);
+    for (arguments, says) in [
+        (
+            ["list", "strategies", "varko"],
+            "NAME: no strategy is called \"varko\"; did you mean varco?",
+        ),
+        (["list", "models", "gcn"], "NAME: \"gcn\" is too much"),
+    ] {
+        let said = grapevine(folder.path(), &arguments).expect(2).stderr;
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 #[test]
