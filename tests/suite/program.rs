@@ -941,6 +941,10 @@ fn weights_are_files_of_what_each_run_starts_from() {
     let ran = grapevine(folder.path(), &["weights", "x.toml", "--out", "w"]).expect(0);
     // Six strategies with two seeds each.
     assert_eq!(ran.stdout.lines().count(), 12);
+    let quiet = ["weights", "x.toml", "--out", "quiet", "-q"];
+    let quiet = grapevine(folder.path(), &quiet).expect(0);
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+    assert!(folder.path().join("quiet/full-1.npz").exists());
     let shapes = |cell: &str| {
         let path = folder.path().join("w").join(format!("{cell}-1.npz"));
         let mut npz = ndarray_npy::NpzReader::new(fs::File::open(path).unwrap()).unwrap();
