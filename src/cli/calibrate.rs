@@ -86,7 +86,8 @@ fn read_section(file: &Path) -> Result<NetworkSpec, SimError> {
         ))
     };
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
-    let section: Section = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let section: Section =
+        toml::from_str(&text).map_err(|error| refused(error.to_string().trim_end().to_owned()))?;
     Ok(section.network)
 }
 

@@ -1,6 +1,5 @@
 //! `grapevine compare`: what changed between result folders.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -10,6 +9,7 @@ use super::Verdict as Ending;
 use super::output::{BadFolder, columns, print, print_json};
 use crate::experiment::Tables;
 use crate::experiment::compare::{Change, Comparison, Verdict, compare};
+use crate::experiment::differences::differences;
 use crate::experiment::rows::RunRow;
 
 /// Measures of the machine and not of what was trained.
@@ -47,17 +47,6 @@ impl Folder {
         })
     }
 
-    /// The configuration, key by key, without words that change no result.
-    fn configuration(&self) -> BTreeMap<String, String> {
-        let mut leaves = BTreeMap::new();
-        collect("", &self.manifest["config"], &mut leaves);
-        leaves.retain(|key, _| {
-            let section = key.split('.').next().unwrap_or_default();
-            !["name", "description", "claim", "statistics", "figure"].contains(&section)
-        });
-        leaves
-    }
-
     /// What may explain a difference and stands in the manifest, by name.
     fn circumstances(&self) -> [(&'static str, String); 5] {
         let text = |value: &Value| match value {
@@ -73,32 +62,6 @@ impl Folder {
             ("processor", text(&self.manifest["machine"]["cpu"])),
             ("devices", of("devices")),
         ]
-    }
-}
-
-/// Every value below a key, under its whole key; lists of plain values are one.
-fn collect(key: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
-    let below = |name: &str| {
-        if key.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{key}.{name}")
-        }
-    };
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                collect(&below(name), value, leaves);
-            }
-        }
-        Value::Array(entries) if entries.iter().any(Value::is_object) => {
-            for (place, value) in entries.iter().enumerate() {
-                collect(&below(&place.to_string()), value, leaves);
-            }
-        }
-        plain => {
-            leaves.insert(key.to_owned(), plain.to_string());
-        }
     }
 }
 
@@ -132,14 +95,8 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     for ((name, before), (_, after)) in pairs.filter(|(before, after)| before != after) {
         text.push_str(&format!("another {name}: {before} → {after}\n"));
     }
-    let (before, after) = (first.configuration(), other.configuration());
-    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for key in keys {
-        let of = |all: &BTreeMap<String, String>| all.get(key).map_or("–".to_owned(), Clone::clone);
-        let (before, after) = (of(&before), of(&after));
-        if before != after {
-            text.push_str(&format!("another {key}: {before} → {after}\n"));
-        }
+    for [key, before, after] in differences(&first.manifest, &other.manifest) {
+        text.push_str(&format!("another {key}: {before} → {after}\n"));
     }
     for (cells, folder) in [
         (&comparison.first_only, first),

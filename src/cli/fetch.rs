@@ -12,8 +12,9 @@ use super::Verdict;
 use super::datasets;
 use super::output::{BadArgument, print, print_json, tell};
 use crate::Error;
+use crate::experiment::config::closest;
 use crate::fetch::{Fetch, Fetched, Patience, Source, Watch};
-use crate::graph::{BUNDLED, PublishedSet, data_folder, published_set, published_sets};
+use crate::graph::{BUNDLED, PublishedSet, data_folder, dataset_names, published_set};
 use crate::net::Bytes;
 
 /// Arguments of `fetch`.
@@ -108,15 +109,10 @@ fn find(name: &str) -> anyhow::Result<Option<&'static PublishedSet>> {
         return Ok(None);
     }
     published_set(name).map(Some).ok_or_else(|| {
-        let names = published_sets()
-            .iter()
-            .map(|set| (strsim::jaro_winkler(&set.name, name), &set.name));
-        let near = names
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .filter(|(alike, _)| *alike > 0.85);
-        let meant = near.map_or(String::new(), |(_, near)| format!(", did you mean {near}?"));
+        let meant = closest(name, dataset_names())
+            .map_or_else(|| ".".to_owned(), |near| format!("; did you mean {near}?"));
         let what = format!(
-            "no published data set is called `{name}`{meant}; `grapevine fetch --list` has all"
+            "no published data set is called `{name}`{meant} `grapevine fetch --list` has all"
         );
         BadArgument { flag: "NAME", what }.into()
     })

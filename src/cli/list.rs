@@ -6,17 +6,20 @@ use serde_json::{Value, json};
 use super::Verdict;
 use super::columns;
 use super::datasets;
-use super::output::{Unwritten, left_columns, print, print_json};
+use super::output::{BadArgument, Unwritten, left_columns, print, print_json};
+use crate::experiment::config::closest;
 use crate::graph::{BUNDLED, PUBLISHED, PublishedSize};
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
-use crate::strategies::Registry;
+use crate::strategies::{Registry, StrategyInfo};
 
 /// Arguments of `list`.
 #[derive(ClapArgs)]
 pub(super) struct Args {
     /// What to list
     what: What,
+    /// Of strategies, the only one to show
+    name: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -183,12 +186,13 @@ pub(super) const PARTITIONERS: [About; 6] = [
 ];
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
+    let shown = shown(args, registry)?;
     if args.json {
-        print_json(&document(args.what, registry))?;
+        print_json(&document(args.what, &shown))?;
         return Ok(Verdict::Good);
     }
     match (args.what, named(args.what)) {
-        (What::Strategies, _) => print(&strategies(registry))?,
+        (What::Strategies, _) => print(&strategies(&shown))?,
         (What::Networks, _) => {
             let header = ["network", "bandwidth", "latency", "overhead", "source"];
             let header = header.map(str::to_owned);
@@ -231,6 +235,30 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         }
     }
     Ok(Verdict::Good)
+}
+
+/// The strategies to list: all, or the one that is named.
+fn shown(args: &Args, registry: &Registry) -> Result<Vec<StrategyInfo>, BadArgument> {
+    let all: Vec<StrategyInfo> = registry.all().iter().map(|one| one.info).collect();
+    let Some(name) = &args.name else {
+        return Ok(all);
+    };
+    let bad = |what| BadArgument { flag: "NAME", what };
+    if !matches!(args.what, What::Strategies) {
+        let what = format!("\"{name}\" is too much: only of `strategies` one is shown by name");
+        return Err(bad(what));
+    }
+    if let Some(one) = all.iter().find(|info| info.name == name) {
+        return Ok(vec![*one]);
+    }
+    let names = registry.names();
+    let meant = closest(name, &names)
+        .map_or_else(|| ".".to_owned(), |near| format!("; did you mean {near}?"));
+    let what = format!(
+        "no strategy is called \"{name}\"{meant} There are {}",
+        names.join(", ")
+    );
+    Err(bad(what))
 }
 
 /// A name, and what it stands for.
@@ -301,28 +329,25 @@ fn devices() -> Vec<Named> {
     rows.into_iter().map(<[String; 2]>::from).collect()
 }
 
-fn strategies(registry: &Registry) -> String {
+fn strategies(shown: &[StrategyInfo]) -> String {
     let mut text = String::new();
-    for registration in registry.all() {
-        let info = registration.info;
-        text.push_str(&format!(
-            "{}\n  paper  {}\n  sends  {}\n",
-            info.name, info.paper, info.sends
+    for info in shown {
+        let about = [("  paper", info.paper), ("  sends", info.sends)];
+        let options = info.options.iter().map(|option| {
+            let meaning = format!("{} [default: {}]", option.meaning, option.default);
+            vec![format!("  option {}", option.name), meaning]
+        });
+        text.push_str(&format!("{}\n", info.name));
+        text.push_str(&left_columns(
+            &about.map(|(name, what)| vec![name.to_owned(), what.to_owned()]),
         ));
-        let names = info.options.iter().map(|option| option.name.len());
-        let width = names.max().unwrap_or(0);
-        for option in info.options {
-            text.push_str(&format!(
-                "  option {:width$}  {} [default: {}]\n",
-                option.name, option.meaning, option.default
-            ));
-        }
+        text.push_str(&left_columns(&options.collect::<Vec<_>>()));
         text.push('\n');
     }
     text
 }
 
-fn document(what: What, registry: &Registry) -> Value {
+fn document(what: What, shown: &[StrategyInfo]) -> Value {
     match what {
         What::Networks => PRESETS
             .iter()
@@ -336,11 +361,9 @@ fn document(what: What, registry: &Registry) -> Value {
                 })
             })
             .collect(),
-        What::Strategies => registry
-            .all()
+        What::Strategies => shown
             .iter()
-            .map(|registration| {
-                let info = registration.info;
+            .map(|info| {
                 let options = info.options.iter().map(|option| {
                     json!({
                         "name": option.name,

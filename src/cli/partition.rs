@@ -84,16 +84,33 @@ fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
         flag,
         what: what.to_owned(),
     };
-    if (method == PartitionMethod::Given) != args.file.is_some() {
-        let what = "and --method given need each other; the file has one worker number per line, for each node";
-        return Err(bad("--file", what).into());
+    match (method == PartitionMethod::Given, &args.file) {
+        (true, None) => {
+            let what =
+                "given needs --file, a file with one worker number per line, for each node; add it";
+            return Err(bad("--method", what).into());
+        }
+        (false, Some(_)) => {
+            let what = "goes with --method given alone; add that, or leave this out";
+            return Err(bad("--file", what).into());
+        }
+        _ => {}
     }
-    let skewed = method == PartitionMethod::Dirichlet;
-    if skewed != args.concentration.is_some()
-        || !(args.concentration.iter()).all(|given| CONCENTRATIONS.contains(given))
-    {
-        let what = "and --method dirichlet need each other; it is from 1e-9, one worker a class, to 1e9, equal shares";
-        return Err(bad("--concentration", what).into());
+    match (method == PartitionMethod::Dirichlet, args.concentration) {
+        (true, None) => {
+            let what = "dirichlet needs --concentration, from 1e-9, one worker a class, to 1e9, equal shares; add it";
+            return Err(bad("--method", what).into());
+        }
+        (false, Some(_)) => {
+            let what = "goes with --method dirichlet alone; add that, or leave this out";
+            return Err(bad("--concentration", what).into());
+        }
+        (true, Some(given)) if !CONCENTRATIONS.contains(&given) => {
+            let what =
+                format!("must be from 1e-9, one worker a class, to 1e9, equal shares, not {given}");
+            return Err(bad("--concentration", &what).into());
+        }
+        _ => {}
     }
     Ok(PartitionSpec {
         method,

@@ -1,6 +1,6 @@
 //! Which graph: an argument that several subcommands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::list::FORMATS;
 use super::output::BadArgument;
-use crate::experiment::config::value_of;
+use crate::experiment::config::{closest, value_of};
 use crate::graph::{DatasetSpec, SyntheticSpec, dataset_names};
 
 /// A graph by its name, its files or how it is generated.
@@ -57,11 +57,7 @@ impl DataArgs {
             return bad("--format", what);
         }
         if !named && self.format.is_none() {
-            let what = format!(
-                "\"{dataset}\" is not a known data set (`grapevine list datasets` has those); for files of yours, \
-             say how they are written"
-            );
-            return bad("--format", what);
+            return Err(unknown(dataset).into());
         }
         Ok(DatasetSpec {
             name: named.then(|| dataset.clone()),
@@ -69,6 +65,28 @@ impl DataArgs {
             format: self.format.as_deref().map(named_value).transpose()?,
             ..DatasetSpec::default()
         })
+    }
+}
+
+/// What is wrong with an argument that is no known data set, without a format.
+fn unknown(dataset: &str) -> BadArgument {
+    let what = format!("\"{dataset}\" is not a known data set");
+    if Path::new(dataset).exists() {
+        let formats = FORMATS.map(|(name, _)| name).join(", ");
+        let what = format!("{what}; for files of yours say how they are written: {formats}");
+        return BadArgument {
+            flag: "--format",
+            what,
+        };
+    }
+    let meant = closest(dataset, dataset_names())
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let stop = if meant.is_empty() { "." } else { "" };
+    BadArgument {
+        flag: "DATASET",
+        what: format!(
+            "{what}, and no file is called so{meant}{stop} `grapevine list datasets` has all; files of yours need --format"
+        ),
     }
 }
 

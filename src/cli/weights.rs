@@ -17,13 +17,17 @@ pub(super) struct Args {
     /// Folder for the files <cell>-<seed>.npz
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Do not list the files
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
     let base = base_of(&args.experiment.file);
     let mut preparation = Preparation::new(registry, base).for_numbers();
-    for file in write_weights(&experiment, &mut preparation, &args.out)? {
+    let files = write_weights(&experiment, &mut preparation, &args.out)?;
+    for file in files.iter().filter(|_| !args.quiet) {
         print(&format!("{}\n", file.display()))?;
     }
     Ok(Verdict::Good)

@@ -4,9 +4,12 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::TRACES;
 use super::archive::{CHECKPOINTS, FOLDER};
 use super::config::Experiment;
+use super::differences::of_what;
 use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
 use super::part::Share;
@@ -161,12 +164,16 @@ fn replaced(folder: &Path) -> Option<String> {
     ))
 }
 
-/// What is to be said where a run resumes and keeps nothing of what is there.
-pub(super) fn none_kept(folder: &Path) -> Option<String> {
+/// What is to be said where a run resumes and keeps nothing of what is there; `manifest` is that of
+/// the new run, and that of the old one still there.
+pub(super) fn none_kept(folder: &Path, manifest: &Value) -> Option<String> {
     let finished = finished(folder)?;
+    let of = read_manifest(folder).map_or_else(
+        |_| "another program, other settings or other data".to_owned(),
+        |before| of_what(&before, manifest),
+    );
     Some(format!(
-        "note: {} holds {finished}, of another program, other settings or other data: all are trained anew, and the old ones \
-         stay in {FOLDER}/",
+        "note: {} holds {finished}, of {of}: all are trained anew, and the old ones stay in {FOLDER}/",
         folder.display()
     ))
 }

@@ -83,6 +83,11 @@ impl Manifest {
         self
     }
 
+    /// What stands in it whatever becomes of the runs.
+    pub(super) const fn fixed(&self) -> &Value {
+        &self.fixed
+    }
+
     /// Adds what a setting says of data and devices.
     pub(super) fn describe(&mut self, setting: &Setting) {
         for device in &setting.devices {

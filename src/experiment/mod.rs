@@ -14,6 +14,7 @@ mod collected;
 pub(crate) mod compare;
 pub(crate) mod config;
 mod decisions;
+pub(crate) mod differences;
 mod error;
 mod folder;
 #[cfg(test)]

@@ -335,7 +335,7 @@ impl<'a> Preparation<'a> {
             .topology(workers)
             .map(|topology| topology.times_as_fast(self.network_times))
             .and_then(|topology| settings.network.with_background(topology, &self.base))
-            .map_err(|error| cell.refuse("network.*", error.to_string()))?
+            .map_err(|error| cell.refuse_network(error))?
             .with_seed(seed);
         let framing: Framing = settings.network.framing();
         let timing = ComputeTiming::new(&settings.compute, workers)

@@ -147,7 +147,7 @@ impl Runner<'_> {
         if self.engine.leads()
             && self.resume
             && !kept
-            && let Some(note) = folder::none_kept(&self.out)
+            && let Some(note) = folder::none_kept(&self.out, manifest.fixed())
         {
             progress.note(&note);
         }

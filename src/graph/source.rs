@@ -82,8 +82,8 @@ impl DatasetSpec {
         room: Option<&Room>,
     ) -> Result<RawDataset, GraphError> {
         if self.counts.is_some() {
-            let what = "is a graph in numbers alone, which `grapevine project` takes; anything else needs the graph \
-            itself: `name`, `path` or `synthetic`";
+            let what = "is a graph in numbers alone, which `grapevine project` and `grapevine advise` take; anything \
+            else needs the graph itself: `name`, `path` or `synthetic`";
             return Err(GraphError::key("dataset.counts", what));
         }
         if let (Some(folder), None, None, None) =
@@ -316,6 +316,15 @@ mod tests {
         std::fs::write(folder.path().join("web-Google.txt"), "# a\n5\t7\n7\t9\n").unwrap();
         let data = read_set(set, folder.path(), FeatureStorage::F32, None).unwrap();
         assert_eq!((data.name.as_str(), data.graph.nodes()), ("web-google", 3));
+    }
+
+    #[test]
+    fn a_graph_in_numbers_says_which_commands_take_it() {
+        let text = "counts = { rmat = { scale = 8, edge_factor = 4 }, features = 16, classes = 4, train = 0.6 }";
+        let spec: DatasetSpec = toml::from_str(text).unwrap();
+        let error = spec.read(Path::new("")).unwrap_err().to_string();
+        let takers = "which `grapevine project` and `grapevine advise` take";
+        assert!(error.contains(takers), "{error}");
     }
 
     #[test]

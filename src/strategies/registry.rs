@@ -75,3 +75,38 @@ impl Registry {
         (registration.read)(options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toml::{Table, Value};
+
+    #[test]
+    fn messages_about_options_are_one_line() {
+        let wrong = [
+            Value::String("64Mb".to_owned()),
+            Value::Float(-1.5),
+            Value::Integer(-1),
+            Value::Boolean(true),
+            Value::Array(vec![Value::Boolean(true)]),
+            Value::Table(Table::from_iter([("?".to_owned(), Value::Integer(1))])),
+        ];
+        let registry = Registry::builtin();
+        let mut refused = 0;
+        for registration in registry.all() {
+            let name = registration.info.name;
+            for option in registration.info.options {
+                for value in &wrong {
+                    let table = Table::from_iter([(option.name.to_owned(), value.clone())]);
+                    let Err(error) = registry.read(name, &table) else {
+                        continue;
+                    };
+                    let said = error.message;
+                    assert!(!said.contains('\n'), "{name}, {table}: {said}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 100, "only {refused} were refused");
+    }
+}

@@ -135,9 +135,10 @@ impl Needs {
             BatchUse::Never if asked => format!(
                 "{kind} with these options, or the defaults of those that are left out, trains on all nodes at once, or in batches of its own: leave out `training.batch`"
             ),
-            BatchUse::Needed if !asked => "trains in mini-batches: say how large in `training.batch`, such as { size = 1000, fanouts = [25, 10] }, \
-                           for this entry alone with `with = { \"training.batch\" = … }`"
-                .to_owned(),
+            BatchUse::Needed if !asked => format!(
+                "`{kind}` trains in mini-batches: say how large in `training.batch`, such as {{ size = 1000, fanouts = [25, 10] }}, \
+                 for this entry alone with `with = {{ \"training.batch\" = … }}`"
+            ),
             _ => return Ok(()),
         };
         Err(OptionError { key: None, message })

@@ -210,6 +210,15 @@ fn networks_that_cannot_be_are_named() {
 }
 
 #[test]
+fn a_network_without_figures_is_told_as_other_sections_are() {
+    let section = "[network]\npreset = \"ethernet-1g\"\n";
+    let says = ["error: x.toml: the section [network] is missing; add it, such as preset = \""];
+    Bad::new(section, "", &says).check();
+    let says = ["error: x.toml:15: in [network]: say how fast it is: preset = "];
+    Bad::new("preset = \"ethernet-1g\"", "duplex = \"full\"", &says).check();
+}
+
+#[test]
 fn strategies_and_their_options_are_named() {
     for (from, to, says) in [
         (
@@ -319,6 +328,48 @@ fn keys_that_belong_elsewhere_are_told_where() {
             "kind = \"isolated\"\nepochs = 7",
             &["x.toml:23", "`epochs` is a key of [training]"],
         ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nslope = 5",
+            &[
+                "unknown key `slope`",
+                "is a key of `schedule`: schedule = { kind = \"linear\", slope = … }",
+            ],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\ncodec = \"quantise\"\nbits = 3",
+            &["is a key of `codec`: codec = { kind = \"quantise\", bits = … }"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nratio = 4",
+            &[
+                "unknown key `ratio`",
+                "`ratio` is an option of fixed, ",
+                "here it is that of `schedule`",
+            ],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nschedule = \"linear\"",
+            &["`schedule`: expected a table like { kind = \"linear\" }, found the text"],
+        ),
+        (
+            "kind = \"varco\"",
+            "kind = \"varco\"\nschedule = { kind = \"cosine\", slope = 5 }",
+            &["`slope` is a key of kind = \"linear\""],
+        ),
+        (
+            "kind = \"isolated\"",
+            "kind = \"isolated\"\nrho = 2",
+            &["unknown key `rho`", "`rho` is an option of llcg"],
+        ),
+        (
+            "[training]",
+            "[optimizer]\nmomentum = 0.9\n[training]",
+            &["unknown key `momentum`", "is a key of kind = \"sgd\""],
+        ),
     ] {
         Bad::new(from, to, says).check();
     }
@@ -386,6 +437,8 @@ fn data_that_are_not_there_are_named() {
         &["x.toml:4", "\"cara\"", "did you mean `cora`?"],
     )
     .check();
+    let says = ["\"arxiv\"", "did you mean `ogbn-arxiv`?"];
+    Bad::data("name = \"arxiv\"", &says).check();
     for format in ["planetoid", "linqs", "npz-csr", "npz-edges", "ogb"] {
         Bad::data(
             &format!("path = \"nowhere\"\nformat = \"{format}\""),

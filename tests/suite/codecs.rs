@@ -244,10 +244,24 @@ fn codec_options_that_do_nothing_are_refused() {
     let (key, says) = shallow.refused("bns", "codec = \"f16\"");
     assert_eq!(key.as_deref(), Some("codec"));
     assert!(says.contains("nothing to compress"), "{says}");
-    for (kind, more) in [("fixed", "ratio = 2"), ("varco", "codec = \"f16\"")] {
-        let (_, says) = shallow.refused(kind, &format!("{more}\ncache_features = true"));
+    for (kind, more, key) in [
+        ("fixed", "ratio = 2", Some("ratio")),
+        ("fixed", "", None),
+        ("varco", "codec = \"f16\"", Some("codec")),
+        (
+            "varco",
+            "schedule = { kind = \"cosine\" }",
+            Some("schedule"),
+        ),
+    ] {
+        let (found, says) = shallow.refused(kind, &format!("{more}\ncache_features = true"));
+        assert_eq!(found.as_deref(), key, "{kind} {more}");
         assert!(says.contains("nothing to compress"), "{kind}: {says}");
+        assert!(says.contains("`cache_features = false`"), "{kind}: {says}");
+        assert!(!says.contains("compress_last"), "{kind}: {says}");
     }
+    let (_, says) = shallow.refused("train", "codec = \"f16\"");
+    assert!(says.contains("`compress_last = true`"), "{says}");
     Case::strategy("fixed", "ratio = 1\ncache_features = true");
     // The features alone are left, if they are sent anew.
     let run = shallow.run("bns", "codec = \"f16\"\ncache_features = false");

@@ -124,7 +124,10 @@ fn what_cannot_be_fetched_says_what_to_do_and_ends_with_code_2() {
     for (arguments, says) in [
         (
             &["fetch", "ogbn-arxv"][..],
-            &["NAME", "`ogbn-arxv`", "did you mean ogbn-arxiv?", "--list"][..],
+            &[
+                "NAME",
+                "`ogbn-arxv`; did you mean ogbn-arxiv? `grapevine fetch --list` has",
+            ][..],
         ),
         (
             &["fetch", "citeseer", "--from", "downloads"],

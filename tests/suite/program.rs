@@ -316,10 +316,7 @@ fn everything_can_be_listed() {
         for name in names {
             assert!(ran.stdout.contains(name), "{what}: {name}");
             let width = ran.stdout.lines().map(|line| line.chars().count()).max();
-            assert!(
-                what == "strategies" || width <= Some(110),
-                "{what}: {width:?}"
-            );
+            assert!(width <= Some(110), "{what}: {width:?}");
             let has = |entry: &Value| {
                 entry["name"]
                     .as_str()
@@ -338,6 +335,23 @@ fn everything_can_be_listed() {
         }
     }
     grapevine(folder.path(), &["list", "things"]).expect(2);
+    let varco = &["list", "strategies", "varco"];
+    let said = grapevine(folder.path(), varco).expect(0).stdout;
+    assert!(said.starts_with("varco\n  paper  "), "{said}");
+    assert!(said.contains("\n  option schedule  "), "{said}");
+    assert_eq!(said.matches("  paper  ").count(), 1, "{said}");
+    let said = grapevine(folder.path(), &[&varco[..], &["--json"]].concat()).json();
+    assert_eq!(said.as_array().unwrap().len(), 1);
+    for (arguments, says) in [
+        (
+            ["list", "strategies", "varko"],
+            "NAME: no strategy is called \"varko\"; did you mean varco?",
+        ),
+        (["list", "models", "gcn"], "NAME: \"gcn\" is too much"),
+    ] {
+        let said = grapevine(folder.path(), &arguments).expect(2).stderr;
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 #[test]
@@ -681,9 +695,21 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
             "cora -w 4 --format planetoid",
             &["--format", "known data set"][..],
         ),
-        ("here -w 4", &["--format", "not a known data set"]),
-        ("cora -w 2 --file parts.txt", &["--file", "--method given"]),
-        ("cora -w 2 -m given", &["--file", "--method given"]),
+        (
+            "parts.txt -w 4",
+            &["--format", "not a known data set", "edge-list, metis"],
+        ),
+        (
+            "here -w 4",
+            &["DATASET", "not a known data set", "--format"],
+        ),
+        ("coora -w 4", &["DATASET", "did you mean cora?"]),
+        ("arxiv -w 4", &["DATASET", "did you mean ogbn-arxiv?"]),
+        (
+            "cora -w 2 --file parts.txt",
+            &["--file: goes with --method given alone"],
+        ),
+        ("cora -w 2 -m given", &["--method: given needs --file"]),
         ("cora -w 2 -m given --file nope", &["cannot read nope"]),
         (
             "cora -w 2 -m given --file parts.txt",
@@ -691,15 +717,15 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         ),
         (
             "cora -w 2 -m dirichlet",
-            &["--concentration", "--method dirichlet"],
+            &["--method: dirichlet needs --concentration"],
         ),
         (
             "cora -w 2 --concentration 1",
-            &["--concentration", "--method dirichlet"],
+            &["--concentration: goes with --method dirichlet alone"],
         ),
         (
             "cora -w 2 -m dirichlet --concentration 0",
-            &["--concentration", "from 1e-9"],
+            &["--concentration: must be from 1e-9", "not 0"],
         ),
         (
             "cora -w 20 -m dirichlet --concentration 1e-9",
@@ -915,6 +941,10 @@ fn weights_are_files_of_what_each_run_starts_from() {
     let ran = grapevine(folder.path(), &["weights", "x.toml", "--out", "w"]).expect(0);
     // Six strategies with two seeds each.
     assert_eq!(ran.stdout.lines().count(), 12);
+    let quiet = ["weights", "x.toml", "--out", "quiet", "-q"];
+    let quiet = grapevine(folder.path(), &quiet).expect(0);
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+    assert!(folder.path().join("quiet/full-1.npz").exists());
     let shapes = |cell: &str| {
         let path = folder.path().join("w").join(format!("{cell}-1.npz"));
         let mut npz = ndarray_npy::NpzReader::new(fs::File::open(path).unwrap()).unwrap();

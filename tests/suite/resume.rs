@@ -138,7 +138,7 @@ fn broken_runs_are_done_again_and_more_seeds_are_added() {
     ];
     let other = grapevine(folder.path(), &arguments).expect(0);
     assert_eq!(kept(&other.stderr), 0);
-    let note = "note: out holds 12 finished runs, of another program, other settings or other data";
+    let note = "note: out holds 12 finished runs, of other settings (model.hidden 8 → 9): all";
     assert!(other.stderr.contains(note), "{}", other.stderr);
     assert_eq!(finished(&folder.path().join("out")).len(), 24);
     assert_eq!(run(&["--resume"]), 12);

@@ -133,6 +133,24 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:2: `seeds`: expected a whole number that is not negative, found the text \"a\"",
     ),
     (
+        "seeds = [0, 1, 2]",
+        "seeds = 3",
+        "x.toml:2: `seeds`: expected a list such as [0, 1, 2], or { first = 5, most = 30 }, which \
+         adds seeds until the claims are decided, found 3",
+    ),
+    (
+        "seeds = [0, 1, 2]",
+        "seeds = [0, 18446744073709551616]",
+        "x.toml:2: `seeds` must be from -9223372036854775808 to 9223372036854775807, as all whole \
+         numbers in TOML, not 18446744073709551616",
+    ),
+    (
+        "epochs = 200",
+        "epochs = 9223372036854775808",
+        "x.toml:12: in [training]: `epochs` must be from -9223372036854775808 to \
+         9223372036854775807, as all whole numbers in TOML, not 9223372036854775808",
+    ),
+    (
         "\"ethernet-1g\"",
         "\"wan\"\nlink = { bandwidth = true, latency = 0 }",
         "x.toml:18: in [network.link]: `bandwidth`: expected a bandwidth such as \"1Gbps\", found \

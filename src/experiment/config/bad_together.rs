@@ -17,7 +17,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     (
         "name = \"cora\"",
         "path = \"x\"",
-        "x.toml:4: in [dataset]: `path` needs `format` beside it: how the files are written",
+        "x.toml:4: in [dataset]: `path` needs `format` beside it, how the files are written: planetoid, linqs, …",
     ),
     (
         "method = \"metis\"",
@@ -90,7 +90,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     (
         "ratio = 8",
         "ratio = 8\nlabel = \"Full\"",
-        "x.toml:25: in [[strategy]]: \"Full\" is the name of another strategy, full, than `fixed`; readers would take this one for it",
+        "x.toml:25: in [[strategy]]: `label` \"Full\" is the name of a strategy, `full`, and this one is `fixed`; choose another label",
     ),
     (
         "ratio = 8",

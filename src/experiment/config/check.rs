@@ -285,6 +285,15 @@ pub(super) fn network_error(
 ) -> ConfigError {
     let at = KeyPath::dotted;
     match error {
+        NetError::Description { key, .. }
+            if key == "network" && document.get(&at("network")).is_none() =>
+        {
+            let message =
+                "the section [network] is missing; add it, such as preset = \"ethernet-10g\", or \
+                link = { bandwidth = \"10Gbps\", latency = \"100us\" }"
+                    .to_owned();
+            document.error(&at("network"), Problem::Other { message })
+        }
         NetError::Description { key, reason } if key == "network" || key.ends_with(".*") => {
             let path = if key == "network" {
                 at("network.*")

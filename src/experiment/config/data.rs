@@ -2,6 +2,8 @@
 
 use super::check::Checks;
 use super::error::ConfigError;
+use super::homes::formats;
+use super::path::KeyPath;
 use crate::graph::{
     DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
     SyntheticSpec, are_quadrants, dataset_names,
@@ -23,9 +25,15 @@ pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), Conf
     ];
     match sources.into_iter().filter(|&given| given).count() {
         0 => {
-            return Err(check.whole(
-                "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`",
-            ));
+            let swept = KeyPath::dotted("sweep").join("dataset");
+            let swept = check.document.get(&swept).map_or(
+                "",
+                |_| "; values of a sweep of `dataset` are whole data sets, each with its own `split`, and [dataset] can be left out then",
+            );
+            let message = format!(
+                "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`{swept}"
+            );
+            return Err(check.whole(&message));
         }
         1 => {}
         _ => {
@@ -37,10 +45,14 @@ pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), Conf
     if let Some(name) = &spec.name {
         check.known(name, "name", dataset_names())?;
     }
+    let formats = format!(
+        "needs `format` beside it, how the files are written: {}",
+        formats().join(", ")
+    );
     check.that(
         spec.path.is_none() || spec.format.is_some(),
         "path",
-        "needs `format` beside it: how the files are written",
+        &formats,
     )?;
     check.that(
         spec.path.is_some() || spec.format.is_none(),

@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-use super::homes::{SECTIONS, is_of_gradients, sections_with};
+use super::homes::{SECTIONS, kind_with, options_with, sections_with};
 
 /// Where a key or a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,16 +171,26 @@ fn in_section(section: &str) -> String {
     }
 }
 
-/// Where an unknown key belongs, if other sections have it. Of figures and claims nothing is said:
-/// their keys are called like others by chance.
-fn elsewhere(section: &str, problem: &Problem) -> String {
+/// Where an unknown key belongs, if an option, another kind or other sections have it. Of figures
+/// and claims nothing is said: their keys are called like others by chance.
+pub(super) fn elsewhere(section: &str, problem: &Problem) -> String {
     let Problem::UnknownKey { key, known } = problem else {
         return String::new();
     };
     let settings = section.trim_matches(['[', ']']);
-    let has_gradients = settings == "strategy" && known.iter().any(|known| known == "gradients");
-    if has_gradients && is_of_gradients(key) {
-        return format!(". `{key}` is a key of `gradients`: gradients = {{ {key} = … }}");
+    if settings == "strategy" {
+        let inside = options_with(key, known);
+        if !inside.is_empty() {
+            let inside = inside.iter();
+            let inside = inside.map(|(option, written)| format!("of `{option}`: {written}"));
+            let inside: Vec<String> = inside.collect();
+            return format!(". `{key}` is a key {}", inside.join(", and "));
+        }
+    }
+    let by_kind = ["optimizer", "strategy.schedule", "strategy.codec"].contains(&settings);
+    let table = settings.rsplit('.').next().unwrap_or_default();
+    if by_kind && let Some(kind) = kind_with(table, key) {
+        return format!(". `{key}` is a key of kind = \"{kind}\"");
     }
     let homes = sections_with(key);
     let is_one = ["", "strategy"].contains(&settings) || SECTIONS.contains(&settings);
@@ -205,19 +215,22 @@ fn hint(given: &str, known: &[String], what: &str) -> String {
 }
 
 /// The known name most like `given`, if one is like it at all: Jaro–Winkler similarity over 0.8, or
-/// one letter changed, missing, added or swapped with its neighbour. The first of equals wins.
-pub(super) fn closest<'a>(given: &str, known: &'a [String]) -> Option<&'a str> {
+/// one letter changed, missing, added or swapped with its neighbour. The first of equals wins. Where
+/// none is, the first that has all of `given` in it.
+pub(crate) fn closest<'a, S: AsRef<str>>(given: &str, known: &'a [S]) -> Option<&'a str> {
     let given = given.to_lowercase();
     let mut best = (0.8, None);
-    for name in known {
+    for name in known.iter().map(S::as_ref) {
         // Of two letters, one changed leaves too little to tell what was meant.
         let one_slip = given.len() > 2 && strsim::osa_distance(&given, name) <= 1;
         let likeness = strsim::jaro_winkler(&given, name).max(if one_slip { 0.9 } else { 0.0 });
         if likeness > best.0 {
-            best = (likeness, Some(name.as_str()));
+            best = (likeness, Some(name));
         }
     }
+    let mut names = known.iter().map(S::as_ref);
     best.1
+        .or_else(|| names.find(|name| given.len() > 2 && name.contains(&given)))
 }
 
 #[cfg(test)]
@@ -235,7 +248,10 @@ mod tests {
         assert_eq!(closest("Layer", &names), Some("layers"));
         assert_eq!(closest("gnc", &known(&["sage", "gcn"])), Some("gcn"));
         assert_eq!(closest("learning_rate", &names), None);
-        assert_eq!(closest("x", &[]), None);
+        assert_eq!(closest("x", &known(&[])), None);
+        let sets = ["cora", "ogbn-arxiv", "ogbn-products"];
+        assert_eq!(closest("arxiv", &sets), Some("ogbn-arxiv"));
+        assert_eq!(closest("ar", &sets), None);
     }
 
     #[test]

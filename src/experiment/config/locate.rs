@@ -41,7 +41,6 @@ impl Document {
         };
         // Read twice: once for the places of values, and once for plain values, which lose them.
         let spanned = DeTable::parse(text).map_err(|error| syntax(&error))?;
-        let table: Table = toml::from_str(text).map_err(|error| syntax(&error))?;
         let mut places = BTreeMap::new();
         let mut place = |path: KeyPath, offset: usize| {
             let (line, column) = lines.place(offset);
@@ -55,6 +54,13 @@ impl Document {
             );
         };
         walk_table(spanned.get_ref(), &KeyPath::default(), &mut place);
+        let table: Table = toml::from_str(text).map_err(|error| {
+            let beyond = beyond_in(spanned.get_ref(), &KeyPath::default());
+            beyond.map_or_else(
+                || syntax(&error),
+                |(path, number)| too_large(places.get(&path), file, &path, &number),
+            )
+        })?;
         Ok(Self {
             file: file.to_owned(),
             root: Value::Table(table),
@@ -211,6 +217,42 @@ fn walk_value(
             }
         }
         _ => {}
+    }
+}
+
+/// The first whole number of a table that TOML cannot hold, and its path.
+fn beyond_in(table: &DeTable<'_>, path: &KeyPath) -> Option<(KeyPath, String)> {
+    let mut values = table.iter();
+    values.find_map(|(key, value)| beyond(value.get_ref(), &path.join(key.get_ref())))
+}
+
+fn beyond(value: &DeValue<'_>, path: &KeyPath) -> Option<(KeyPath, String)> {
+    match value {
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .is_err()
+            .then(|| (path.clone(), number.to_string())),
+        DeValue::Table(table) => beyond_in(table, path),
+        DeValue::Array(entries) => (entries.iter().enumerate())
+            .find_map(|(index, entry)| beyond(entry.get_ref(), &path.join(&index.to_string()))),
+        _ => None,
+    }
+}
+
+/// serde would name a type of Rust's, and no key.
+fn too_large(place: Option<&Place>, file: &str, path: &KeyPath, number: &str) -> ConfigError {
+    let message = format!(
+        "must be from {} to {}, as all whole numbers in TOML, not {number}",
+        i64::MIN,
+        i64::MAX
+    );
+    let file = file.to_owned();
+    ConfigError::Invalid {
+        place: place.cloned().unwrap_or(Place::File { file }),
+        section: path.section(),
+        problem: Box::new(Problem::BadValue {
+            key: path.key().to_owned(),
+            message,
+        }),
     }
 }
 

@@ -44,6 +44,7 @@ use homes::SECTIONS;
 use locate::Document;
 use path::KeyPath;
 
+pub(crate) use error::closest;
 pub use error::{ConfigError, Place, Problem};
 pub(crate) use flows::FlowFile;
 pub(crate) use overrides::value_of;
@@ -194,7 +195,7 @@ impl Experiment {
         known_at_top_level(&document, &known)?;
         let name = name(&document)?;
         let description = optional(&document, "description")?;
-        let settings = Settings::read(&document)?;
+        let settings = Settings::read(&sweep::with_first_sections(&document))?;
         let strategies = strategy::entries(&document, vocabulary)?;
         let sweep = sweep::axes(&document)?;
         twice::overrides(&document, &set, &sweep)?;

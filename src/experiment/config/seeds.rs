@@ -3,7 +3,7 @@
 use toml::Value;
 
 use super::decode::decode;
-use super::error::ConfigError;
+use super::error::{ConfigError, Problem};
 use super::locate::Document;
 use super::path::KeyPath;
 use crate::experiment::statistics::{Looks, Statistics};
@@ -20,6 +20,15 @@ pub(super) fn seeds(
             .check(statistics.minimum_seeds)
             .map_err(|(key, what)| document.bad(&path.join(key), what))?;
         return Ok(((0..looks.first as u64).collect(), Some(looks)));
+    }
+    if let Some(value) = document.get(&path).filter(|value| !value.is_array()) {
+        let problem = Problem::WrongType {
+            key: "seeds".to_owned(),
+            expected: "a list such as [0, 1, 2], or { first = 5, most = 30 }, which adds seeds until the claims are decided"
+                .to_owned(),
+            found: value.to_string(),
+        };
+        return Err(document.error(&path, problem));
     }
     let seeds: Vec<u64> = super::required(document, "seeds")?;
     if seeds.is_empty() {

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::Vocabulary;
 use super::decode::{decode, wrong};
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, Problem, elsewhere};
 use super::homes::SECTIONS;
 use super::locate::Document;
 use super::path::KeyPath;
@@ -97,7 +97,7 @@ fn check_label(
         |name: &&&str| name.to_lowercase() == label.to_lowercase() && **name != entry.kind;
     if let Some(name) = vocabulary.registry.names().iter().find(another) {
         let message = format!(
-            "\"{label}\" is the name of another strategy, {name}, than `{}`; readers would take this one for it",
+            "`label` \"{label}\" is the name of a strategy, `{name}`, and this one is `{}`; choose another label",
             entry.kind
         );
         return Err(document.error(path, Problem::Other { message }));
@@ -168,11 +168,65 @@ fn accept(
         let option = error.key.as_ref().and_then(|key| key.split('.').next());
         let known = info.options.iter().map(|option| option.name);
         if option.is_none_or(|option| known.clone().any(|name| name == option)) {
-            return wrong(document, &at, &error.message, "");
+            let error = wrong(document, &at, &error.message, "");
+            return with_hint(error, options, vocabulary);
         }
         let (key, known) = (at.key().to_owned(), known.map(str::to_owned).collect());
-        document.error(&at, Problem::UnknownKey { key, known })
+        let error = document.error(&at, Problem::UnknownKey { key, known });
+        with_hint(error, options, vocabulary)
     })
+}
+
+/// The error with how the option is written, or with the strategies that have it.
+fn with_hint(mut error: ConfigError, options: &Table, vocabulary: &Vocabulary<'_>) -> ConfigError {
+    let ConfigError::Invalid {
+        problem, section, ..
+    } = &mut error
+    else {
+        return error;
+    };
+    match problem.as_mut() {
+        // Codecs may be given as a word, and a schedule may not.
+        Problem::WrongType { key, expected, .. } if key == "schedule" => {
+            if let Some(kind) = options.get("schedule").and_then(Value::as_str) {
+                *expected = format!("{expected} like {{ kind = \"{kind}\" }}");
+            }
+        }
+        unknown @ Problem::UnknownKey { .. } if section == "[[strategy]]" => {
+            *unknown = of_another_kind(unknown.clone(), vocabulary);
+        }
+        _ => {}
+    }
+    error
+}
+
+/// An unknown key with the strategies that have it, where nothing else says where it belongs.
+fn of_another_kind(problem: Problem, vocabulary: &Vocabulary<'_>) -> Problem {
+    const NAMED: usize = 4;
+    let Problem::UnknownKey { key, known } = &problem else {
+        return problem;
+    };
+    let all = vocabulary.registry.all().iter().map(|one| &one.info);
+    let having = all.filter(|info| info.options.iter().any(|option| option.name == key));
+    let mut having: Vec<&str> = having.map(|info| info.name).collect();
+    if having.is_empty() || !elsewhere("[[strategy]]", &problem).is_empty() {
+        return problem;
+    }
+    if having.len() > NAMED {
+        having.truncate(NAMED);
+        having.push("others");
+    }
+    // What is constant elsewhere may be a matter of the epoch here.
+    let here = if key == "ratio" && known.iter().any(|known| known == "schedule") {
+        "; here it is that of `schedule`, such as schedule = { kind = \"linear\", from = 128, to = 1 }"
+    } else {
+        ""
+    };
+    let message = format!(
+        "{problem}. `{key}` is an option of {}{here}",
+        having.join(", ")
+    );
+    Problem::Other { message }
 }
 
 /// Gives a label to each entry without one.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
+use super::check::network_error;
 use super::decode::decode;
 use super::error::{ConfigError, Problem, closest};
 use super::homes::SECTIONS;
@@ -17,6 +18,7 @@ use super::strategy::{StrategyEntry, plain};
 use crate::experiment::claims::Named;
 use crate::experiment::rows::Sweep;
 use crate::graph::CountSpec;
+use crate::net::NetError;
 
 /// One key of `[sweep]` and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +94,11 @@ impl Cell {
     /// the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
+    }
+
+    /// An error about the network, at the key that it is about.
+    pub(in crate::experiment) fn refuse_network(&self, error: NetError) -> ConfigError {
+        network_error(&self.origin.document, &self.settings.network, error)
     }
 
     /// An error about the cell's strategy, or one of its options.
@@ -192,6 +199,23 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
         axes.push(SweepAxis { key, values });
     }
     Ok(axes)
+}
+
+/// The document with the first value of each section that is swept as a whole and stands nowhere
+/// else: nobody need write one that the sweep replaces.
+pub(super) fn with_first_sections(document: &Document) -> Document {
+    let mut whole = document.clone();
+    for section in SECTIONS {
+        let path = KeyPath::dotted(section);
+        let first = KeyPath::dotted("sweep").join(section).join("0");
+        if document.get(&path).is_none()
+            && let Some(value) = document.get(&first)
+        {
+            // A section stands at the top level, where everything can be set.
+            let _ = whole.set(&path, value.clone(), &document.place(&first));
+        }
+    }
+    whole
 }
 
 /// All cells: the last sweep key varies fastest, and the strategies within it.

@@ -379,6 +379,28 @@ fn the_resolved_text_keeps_the_order_of_the_sweep_and_with_it_the_names_of_cells
 }
 
 #[test]
+fn a_section_that_is_swept_as_a_whole_need_not_stand_alone() {
+    let sections = "[sweep]\ndataset = [{ name = \"cora\" }, { synthetic = { kind = \"rmat\", scale = 4, \
+        classes = 2, features = 3 }, split = { train = 0.5, val = 0.2 } }]\n";
+    let text = FILE.replace("[sweep]\n", sections);
+    let text = &text[..text.find("[[claim]]").unwrap()];
+    let alone = text.replace("[dataset]\nname = \"cora\"\n", "");
+    assert_ne!(alone, text);
+    let experiment = parse(&alone, &[]).unwrap();
+    assert_eq!(experiment, parse(text, &[]).unwrap());
+    assert_eq!(parse(&experiment.resolved_text(), &[]).unwrap(), experiment);
+    // A split beside it would be lost.
+    let split = "[dataset]\nsplit = { train = 0.5, val = 0.2 }\n";
+    let error = parse(&text.replace("[dataset]\nname = \"cora\"\n", split), &[]).unwrap_err();
+    assert!(error.contains("each with its own `split`"), "{error}");
+    let error = parse(&alone.replace("dataset = [", "dataset = [3, "), &[]).unwrap_err();
+    assert!(
+        error.contains("expected a table [dataset], found 3"),
+        "{error}"
+    );
+}
+
+#[test]
 fn two_settings_of_one_name_are_refused() {
     let (head, _) = FILE.split_once("[sweep]").unwrap();
     let text = format!(

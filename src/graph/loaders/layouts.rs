@@ -400,3 +400,31 @@ fn several_columns_of_0_and_1_are_labels() {
     let said = "row 0 (from 0): 7 is no label, which a node has, 1, or has not, 0";
     assert!(error.to_string().contains(said), "{error}");
 }
+
+#[test]
+fn folders_whose_files_are_called_alike_have_names_of_their_own() {
+    let parent = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let folder = parent.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("nodes.csv"), "id,class\n1,x\n2,y\n").unwrap();
+        fs::write(folder.join("pairs.csv"), "from,to\n1,2\n").unwrap();
+        let spec = DatasetSpec {
+            nodes: Some("nodes.csv".into()),
+            edges: Some("pairs.csv".into()),
+            ..DatasetSpec::default()
+        };
+        let data = read(Format::Csv, &folder, &spec, None).unwrap();
+        assert_eq!(data.name, name);
+        let edges = parent.path().join(format!("edges-{name}"));
+        fs::create_dir(&edges).unwrap();
+        fs::write(edges.join("edges.txt"), "1 2\n").unwrap();
+        let spec = DatasetSpec::default();
+        let data = read(Format::EdgeList, &edges, &spec, None).unwrap();
+        assert_eq!(data.name, format!("edges-{name}"));
+        // A file that is named itself is one of several, maybe.
+        let file = edges.join("edges.txt");
+        let data = read(Format::EdgeList, &file, &spec, None).unwrap();
+        assert_eq!(data.name, "edges");
+    }
+}

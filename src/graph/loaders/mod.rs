@@ -94,7 +94,7 @@ pub(super) fn read(
         Format::MatrixMarket => matrix_market::read(path),
         Format::Parquet => parquet::read(path, spec),
     }?;
-    if data.name.is_empty() {
+    if data.name.is_empty() || (path.is_dir() && !names_its_data(format)) {
         data.name = name_of_folder(path);
     }
     if path.is_dir() {
@@ -102,6 +102,15 @@ pub(super) fn read(
         left(path, "", &reading.files, &mut reading.unread)?;
     }
     Ok(data)
+}
+
+/// Whether a format has the name of the data in that of its files. Files of others may be called
+/// alike in many folders, such as `edges.csv`.
+const fn names_its_data(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Planetoid | Format::Linqs | Format::DglReddit
+    )
 }
 
 /// The last part of a path that has a name, for data whose files have none.

@@ -38,8 +38,10 @@ impl CacheSize {
             Ok(Bytes::ZERO) => Ok(Self::None),
             Ok(bytes) => Ok(Self::Bytes(bytes)),
             Err(error) => {
+                // The message alone: the text of a TOML error ends in line breaks.
                 let what = format!(
-                    "{error}; give the bytes a worker may hold, such as \"64MB\", or \"grappa-halo\""
+                    "{}; give the bytes a worker may hold, such as \"64MB\", or \"grappa-halo\"",
+                    error.message().trim()
                 );
                 Err(OptionError::key("cache", what))
             }

@@ -58,7 +58,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "local_steps",
                 default: "50",
-                meaning: "K, local steps of the first round (as in the authors' code for ogbn-products, whose steps are batches of 1,024 nodes; here a step is of all nodes). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all.",
+                meaning: "K, local steps of the first round (as in the authors' code for ogbn-products, whose steps are batches of 1,024 nodes; here a step is of all nodes). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all. With 0 there are as many rounds, of the server's steps alone.",
             },
             OptionInfo {
                 name: "rho",

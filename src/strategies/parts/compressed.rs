@@ -29,6 +29,10 @@ pub struct Compression {
     pub exchange: ExchangePoint,
     /// Whether the rows of the last layer are compressed too. VARCO's code sends them whole.
     pub compress_last: bool,
+    /// Whether that is an option of the strategy, for messages.
+    pub(super) can_compress_last: bool,
+    /// The option by which compression was asked for, if by any, for messages.
+    asked_by: Option<&'static str>,
 }
 
 /// How rows travel in each epoch of a training: compression that fits its setting.
@@ -104,6 +108,8 @@ impl Compression {
             cache_features: false,
             exchange: ExchangePoint::Input,
             compress_last: false,
+            can_compress_last: false,
+            asked_by: None,
         }
     }
 
@@ -154,7 +160,9 @@ impl Compression {
             ));
         }
         let ratio = read.ratio.map(constant).transpose()?;
+        let given = |key: &&str| mine.contains_key(*key);
         let compression = Self {
+            asked_by: ["codec", "ratio", "schedule"].into_iter().find(given),
             codec,
             schedule: ratio.or(read.schedule).unwrap_or(self.schedule),
             rescale: read.rescale,
@@ -162,9 +170,7 @@ impl Compression {
             compress_last: read.compress_last.unwrap_or(self.compress_last),
             ..self
         };
-        let given = ["ratio", "schedule"];
-        let given = given.into_iter().find(|key| mine.contains_key(*key));
-        compression.check(given)?;
+        compression.check(["ratio", "schedule"].into_iter().find(given))?;
         Ok((compression, others))
     }
 
@@ -210,11 +216,7 @@ impl Compression {
             let asks = !codec.follows_ratio() || self.schedule.is_more_than_one();
             let whole = usize::from(!self.compress_last) + usize::from(self.cache_features);
             if asks && layers <= whole {
-                return Err(OptionError::key(
-                    "codec",
-                    "has nothing to compress: cached features travel whole, and so do the rows of the last layer without `compress_last`. \
-                     Take a model of more layers, or `cache_features = false`",
-                ));
+                return Err(self.nothing_left());
             }
             let looks = self.schedule.needs_validation();
             // Those of shards were found when they were opened.
@@ -232,6 +234,33 @@ impl Compression {
             mini_batch: setting.batches.is_some(),
             seed: setting.seed,
         })
+    }
+
+    /// What is wrong where features and the last layer's rows are all there is, and travel whole.
+    fn nothing_left(&self) -> OptionError {
+        let mut whole = Vec::new();
+        let mut advice = vec!["a model of more layers"];
+        if self.cache_features {
+            whole.push("cached features");
+            advice.push("`cache_features = false`");
+        }
+        if !self.compress_last {
+            whole.push("the rows of the last layer");
+            // Not every strategy has that option.
+            advice.extend(self.can_compress_last.then_some("`compress_last = true`"));
+        }
+        let message = format!(
+            "nothing to compress: {} travel whole. Take {}",
+            whole.join(" and "),
+            advice.join(", or ")
+        );
+        match self.asked_by {
+            Some(key) => OptionError::key(key, format!("has {message}")),
+            None => OptionError {
+                key: None,
+                message: format!("there is {message}"),
+            },
+        }
     }
 
     /// Whether the codec takes the difference from what was sent before.

@@ -41,7 +41,7 @@ pub const OVERLAP_GRADIENTS: OptionInfo = OptionInfo {
 pub const CODEC: OptionInfo = OptionInfo {
     name: "codec",
     default: "random_columns",
-    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (bits = 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), quantise_rows (bits = 1, 2, 4, 8 or \"random\": AdaQP's), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
+    meaning: "How rows are compressed: random_columns (the same columns for all rows of a layer and epoch, as in the authors' code); ours: random_entries, first_columns, top_k, quantise (codec = { kind = \"quantise\", bits = 4 }: bits are 1, 2, 4 or 8, else by the ratio; stochastic rounding as in QSGD, Alistarh et al., NeurIPS 2017), { kind = \"quantise_rows\", bits = 4 } (1, 2, 4, 8 or \"random\": AdaQP's), f16, bf16, identity, { kind = \"compose\", first = …, second = … }, { kind = \"difference\", of = … } (only the change since the last epoch, as in EF21, Richtárik et al., NeurIPS 2021).",
 };
 
 /// Of strategies whose rows come late: when they do not.

@@ -71,7 +71,8 @@ impl RowExchange {
             let what = format!("unknown field `{key}`, expected one of {names}");
             return Err(OptionError::key(key, what));
         }
-        let (compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
+        let (mut compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
+        compression.can_compress_last = known.iter().any(|option| option.name == "compress_last");
         let read: Options = options(&others)?;
         let exchange = Self {
             crosses: self.crosses && read.rows != Some(Rows::None),
