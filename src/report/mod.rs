@@ -8,6 +8,7 @@ mod looks;
 mod plot;
 mod profile;
 mod projection;
+mod recipe;
 mod series;
 mod settings;
 mod story;
