@@ -21,15 +21,16 @@ pub(super) struct Recipe {
     pub command: String,
 }
 
-/// Whether the fastest strategy is faster than another; none with fewer than two strategies.
+/// Whether the fastest strategy is as fast as another; none with fewer than two strategies. Times
+/// that are equal pass, and the words say so.
 pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
     let [fast, slow] = story::rivals(cells)?;
     // A string in JSON is one in TOML, too.
     let quoted = |text: &str| Value::from(text).to_string();
     let claim = format!(
-        "claim=[{{ id = \"faster\", source = \"ours\", statement = {}, measure = \"simulated_seconds\", \
+        "claim=[{{ id = \"as-fast\", source = \"ours\", statement = {}, measure = \"simulated_seconds\", \
          compare = {{ strategy = {}, to = {}, times_less = 1 }} }}]",
-        quoted(&format!("{fast} is faster than {slow}")),
+        quoted(&format!("{fast} takes no longer than {slow}")),
         quoted(fast),
         quoted(slow)
     );
@@ -56,7 +57,7 @@ pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
     lines.extend(sets.iter().map(|set| vec!["--set", *set]));
     let lines: Result<Vec<String>, _> = lines.into_iter().map(shlex::try_join).collect();
     Some(Recipe {
-        question: format!("Is {fast} faster than {slow} on your network?"),
+        question: format!("Is {fast} at least as fast as {slow} on your network?"),
         command: lines.ok()?.join(" \\\n    "),
     })
 }
@@ -138,7 +139,10 @@ mod tests {
         assert_eq!(lines[..6], expected, "{command}");
         assert_eq!(lines.len(), 8, "{command}");
         assert!(lines[6].contains("network={ link"), "{command}");
-        assert!(lines[7].contains("claim=[{ id"), "{command}");
+        assert!(
+            lines[7].contains("bns takes no longer than full"),
+            "{command}"
+        );
         // What is swept over networks goes, and so does what the reader said of the sweep.
         manifest["config"]["sweep"] = json!({ "network.preset": ["wan", "lte"] });
         let command = asked(&manifest).command;
