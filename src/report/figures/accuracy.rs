@@ -1,7 +1,7 @@
 //! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, alike, rows};
-use super::{seeds_with, series, spot};
+use super::{seeds_with, series, spot, what_counts};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point, metric};
@@ -90,9 +90,10 @@ fn figure(
     let note = match kind {
         "accuracy-vs-bytes" => {
             " The payload is all that workers sent up to an epoch, parameter gradients included."
+                .to_owned()
         }
-        "accuracy-vs-time" => " Evaluation takes no simulated time.",
-        _ => "",
+        "accuracy-vs-time" => " Evaluation takes no simulated time.".to_owned(),
+        _ => what_counts(cells),
     };
     let told = shown.told(|cell| {
         let last = cell.curve(|row| row.test_accuracy).last()?.value.mean;
