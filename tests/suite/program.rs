@@ -536,6 +536,30 @@ fn the_quickstart_is_a_sound_experiment() {
 }
 
 #[test]
+fn few_rounds_of_llcg_are_told_of() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "--set",
+        "strategy=[{ kind = \"llcg\" }]",
+        "--set",
+        "claim=[]",
+    ];
+    let note = "llcg: 6 local steps are 1 round (local_steps = 50)";
+    for (command, out) in [("run", &["--out", "out"][..]), ("project", &[])] {
+        let arguments = [
+            &[command, "x.toml", "--set", "training.epochs=6"],
+            &sets[..],
+            out,
+        ];
+        let ran = grapevine(folder.path(), &arguments.concat()).expect(0);
+        let stdout = ran.stdout;
+        assert!(stdout.contains(&format!("note: {note}")), "{stdout}");
+    }
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains(note), "{page}");
+}
+
+#[test]
 fn set_reaches_any_key() {
     let folder = folder_with(EXPERIMENT);
     let sets = [
