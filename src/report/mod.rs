@@ -30,7 +30,7 @@ use figures::{KINDS, Kind};
 use plot::Figure;
 use tables::Table;
 
-pub(crate) use profile::write_degrees;
+pub(crate) use profile::{Drawing, write_degrees};
 pub(crate) use projection::{Projected, build as build_projection, where_trained};
 pub(crate) use study::{estimator_tables, write_estimator};
 pub(crate) use tables::{measured, p_value};
