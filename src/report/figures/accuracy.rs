@@ -56,7 +56,7 @@ fn figure(
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
     let cut = if lowest < low {
-        " Parts of curves lie below the vertical axis."
+        " Parts of curves lie below the range shown."
     } else {
         ""
     };
@@ -149,7 +149,32 @@ fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::looks;
+    use crate::experiment::rows::{EpochRow, Measured, RunRow};
+    use crate::report::{looks, series};
+
+    #[test]
+    fn curves_that_begin_below_the_range_are_said_to() {
+        let caption = |scores: &[f64]| {
+            let runs = [RunRow {
+                cell: "full".into(),
+                strategy: "full".into(),
+                ..RunRow::finished(Measured::default())
+            }];
+            let epochs = (0..).zip(scores).map(|(epoch, score)| EpochRow {
+                cell: "full".into(),
+                epoch,
+                test_accuracy: Some(*score),
+                ..EpochRow::default()
+            });
+            let epochs: Vec<EpochRow> = epochs.collect();
+            against_epoch(&series::cells(&runs, &epochs))
+                .unwrap()
+                .caption
+        };
+        let said = "Parts of curves lie below the range shown.";
+        assert!(caption(&[0.1, 0.7, 0.8]).contains(said));
+        assert!(!caption(&[0.79, 0.8]).contains(said));
+    }
 
     #[test]
     fn the_axis_shows_all_final_values_and_not_the_first_epochs() {
