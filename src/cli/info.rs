@@ -129,9 +129,11 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
     rows
 }
 
-/// A number, and what share that is.
+/// A number, and what share that is; rounded to the whole only if it is all.
 fn share(part: usize, whole: usize) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    let most = if part < whole { 99.9 } else { f64::INFINITY };
+    let percent = percent.min(most);
     format!("{} ({percent:.1} %)", thousands(part as u64))
 }
 
@@ -139,6 +141,14 @@ fn share(part: usize, whole: usize) -> String {
 mod tests {
     use super::*;
     use crate::graph::cora;
+
+    #[test]
+    fn all_but_a_few_are_not_said_to_be_all() {
+        assert_eq!(share(9_998, 10_000), "9,998 (99.9 %)");
+        assert_eq!(share(10_000, 10_000), "10,000 (100.0 %)");
+        assert_eq!(share(9_984, 10_000), "9,984 (99.8 %)");
+        assert_eq!(share(0, 0), "0 (0.0 %)");
+    }
 
     #[test]
     fn cora_is_told_in_rows() {

@@ -128,6 +128,26 @@ fn results_pass_verification() {
     assert!(ran.stdout.contains("12 runs") && ran.stdout.contains("every invariant holds"));
     let ran = grapevine(folder.path(), &["verify", "out", "--json"]).expect(0);
     assert_eq!(ran.json()["breaches"], Value::Array(Vec::new()));
+    let one = [
+        "run",
+        "x.toml",
+        "-q",
+        "--out",
+        "one",
+        "--set",
+        "seeds=[0]",
+        "--set",
+    ];
+    let one = [
+        &one[..],
+        &["strategy=[{ kind = \"full\" }]", "--set", "claim=[]"],
+    ]
+    .concat();
+    grapevine(folder.path(), &one).expect(0);
+    let ran = grapevine(folder.path(), &["verify", "one"]).expect(0);
+    let told = ran.stdout;
+    assert!(told.starts_with("one: 1 run, 6 epochs, "), "{told}");
+    assert!(told.contains(" traffic rows, 0 claims: "), "{told}");
 }
 
 #[test]
