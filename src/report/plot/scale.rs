@@ -248,8 +248,8 @@ impl Axis {
         ticks
     }
 
-    /// Ticks at even steps, between whose ends hardly a digit changes: two at least, as a step is at
-    /// most half of the range.
+    /// Ticks at even steps, for a range in which hardly a digit changes: two at least, as a step
+    /// is at most half of it.
     fn fine_ticks(&self) -> Vec<Tick> {
         let step = nice_step((self.high - self.low) / 5.0);
         let first = (self.low / step).ceil();
