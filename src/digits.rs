@@ -1,4 +1,5 @@
-//! Three significant digits in the unit that fits, as messages and reports show sizes and times.
+//! Three significant digits in the unit that fits, as messages and reports show sizes and times,
+//! and counts.
 
 /// A unit and its power of ten.
 pub(crate) type Unit = (&'static str, i32);
@@ -59,9 +60,26 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// So many of something: `1 worker`, `4 workers`, `2 classes`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let plural = match number {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_alone_has_no_plural() {
+        let of = |what: &str| [0, 1, 2].map(|number| counted(number, what));
+        assert_eq!(of("label"), ["0 labels", "1 label", "2 labels"]);
+        assert_eq!(of("class"), ["0 classes", "1 class", "2 classes"]);
+    }
 
     #[test]
     fn three_digits_are_shown_in_the_largest_unit_that_fits() {

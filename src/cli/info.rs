@@ -6,11 +6,11 @@ use clap::Args as ClapArgs;
 
 use super::Verdict;
 use super::datasets::thousands;
-use super::output::{columns, print, print_json, tell};
+use super::output::{BadArgument, columns, print, print_json, tell};
 use super::source::DataArgs;
 use crate::Error;
 use crate::graph::{DataProfile, DatasetSpec};
-use crate::report;
+use crate::report::{self, Drawing};
 
 /// Classes that are listed; of more, the largest and the smallest.
 const LISTED: usize = 12;
@@ -20,7 +20,7 @@ const LISTED: usize = 12;
 pub(super) struct Args {
     #[command(flatten)]
     data: DataArgs,
-    /// Draw the distribution of degrees, as SVG or (.png) PNG
+    /// Draw the distribution of degrees into a file that ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// Print one JSON document
@@ -29,6 +29,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    // Before what takes a while.
+    let figure = args.figure.as_deref().map(drawing).transpose()?;
     // As published: rows that are divided by their sum say less of the data.
     let spec = DatasetSpec {
         normalise_features: Some(false),
@@ -44,10 +46,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     for note in &data.reading.notes {
         tell(&format!("note: {note}\n"));
     }
-    if let Some(path) = &args.figure {
-        report::write_degrees(path, &profile)?;
+    if let Some((path, drawing)) = figure {
+        report::write_degrees(path, drawing, &profile)?;
     }
     Ok(Verdict::Good)
+}
+
+/// A figure's file with what its ending asks for.
+fn drawing(path: &Path) -> Result<(&Path, Drawing), BadArgument> {
+    let drawing = Drawing::of(path).ok_or_else(|| BadArgument {
+        flag: "--figure",
+        what: format!(
+            "{} ends neither in .svg nor in .png; figures are drawn as these",
+            path.display()
+        ),
+    });
+    drawing.map(|drawing| (path, drawing))
 }
 
 /// What is printed, a row each.
@@ -115,9 +129,11 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
     rows
 }
 
-/// A number, and what share that is.
+/// A number, and what share that is; rounded to the whole only if it is all.
 fn share(part: usize, whole: usize) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    let most = if part < whole { 99.9 } else { f64::INFINITY };
+    let percent = percent.min(most);
     format!("{} ({percent:.1} %)", thousands(part as u64))
 }
 
@@ -125,6 +141,14 @@ fn share(part: usize, whole: usize) -> String {
 mod tests {
     use super::*;
     use crate::graph::cora;
+
+    #[test]
+    fn all_but_a_few_are_not_said_to_be_all() {
+        assert_eq!(share(9_998, 10_000), "9,998 (99.9 %)");
+        assert_eq!(share(10_000, 10_000), "10,000 (100.0 %)");
+        assert_eq!(share(9_984, 10_000), "9,984 (99.8 %)");
+        assert_eq!(share(0, 0), "0 (0.0 %)");
+    }
 
     #[test]
     fn cora_is_told_in_rows() {

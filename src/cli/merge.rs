@@ -10,7 +10,7 @@ use super::run::claim_line;
 use super::verify::resolved;
 use crate::Error;
 use crate::experiment::{Part, default_out, merge, read_manifest};
-use crate::report;
+use crate::report::{self, format::counted};
 use crate::strategies::Registry;
 
 /// Arguments of `merge`.
@@ -50,9 +50,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     let claims: String = tables.claims.iter().map(claim_line).collect();
     print(&format!(
-        "{claims}{} runs of {} parts\n{}\n",
-        tables.runs.len(),
-        args.folders.len(),
+        "{claims}{} of {}\n{}\n",
+        counted(tables.runs.len() as u64, "run"),
+        counted(args.folders.len() as u64, "part"),
         out.join("report.html").display()
     ))?;
     Ok(Verdict::Good)

@@ -126,7 +126,7 @@ fn text(
             claim.verdict,
             claim.id,
             claim.statement,
-            claim.expected,
+            report::expected(claim),
             report::measured(claim)
         ));
     }

@@ -19,7 +19,7 @@ use crate::experiment::{
     read_manifest,
 };
 use crate::report;
-use crate::report::format::{bytes, percent, percent_summary, quantity, seconds};
+use crate::report::format::{bytes, percent, percent_summary, seconds};
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
@@ -168,7 +168,7 @@ fn seed_plan(claims: &[ClaimRow], experiment: &Experiment) -> String {
                 claim.id.clone(),
                 claim.seeds.to_string(),
                 report::measured(claim),
-                claim.detectable.map_or_else(|| "–".to_owned(), quantity),
+                report::detectable(claim),
                 number(claim.seeds_needed),
                 number(claim.seeds_if_equal),
                 claim.verdict.clone(),
@@ -270,7 +270,7 @@ pub(super) fn claim_line(claim: &ClaimRow) -> String {
         claim.verdict,
         claim.id,
         claim.statement,
-        claim.expected,
+        report::expected(claim),
         report::measured(claim),
         report::p_value(claim)
     )

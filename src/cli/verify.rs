@@ -12,6 +12,7 @@ use crate::Error;
 use crate::experiment::config::PAPER;
 use crate::experiment::verify::{Breach, verify, verify_manifest, verify_plan, verify_timeline};
 use crate::experiment::{Experiment, PART, Preparation, Tables, judged_by};
+use crate::report::format::counted;
 use crate::strategies::Registry;
 
 /// Arguments of `verify`.
@@ -72,11 +73,11 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     if breaches.is_empty() {
         print(&format!(
-            "{folder}: {} runs, {} epochs, {} traffic rows, {} claims: every invariant {}holds\n",
-            tables.runs.len(),
-            tables.epochs.len(),
-            tables.traffic.len(),
-            tables.claims.len(),
+            "{folder}: {}, {}, {}, {}: every invariant {}holds\n",
+            counted(tables.runs.len() as u64, "run"),
+            counted(tables.epochs.len() as u64, "epoch"),
+            counted(tables.traffic.len() as u64, "traffic row"),
+            counted(tables.claims.len() as u64, "claim"),
             if notes.is_empty() {
                 ""
             } else {

@@ -16,7 +16,7 @@ use super::manifest::{self, PART, seconds};
 use super::part::Share;
 use super::rows::{OfRun, RunKey, RunRow};
 use super::tables::Tables;
-use super::{TRACES, archive, folder, resolution, run};
+use super::{TRACES, archive, folder, resolution, rising, run};
 use crate::atomic;
 
 /// So many missing parts are named.
@@ -100,6 +100,7 @@ impl Part {
     /// What stands in its manifest for readers, but what is said again of all parts.
     fn notes(&self) -> impl Iterator<Item = String> {
         let mut again = manifest::notes(&self.tables.runs);
+        again.extend(rising::note(&self.tables));
         again.push(run::waits(self.share));
         let notes = self.manifest["notes"].as_array().cloned();
         let notes = notes.unwrap_or_default().into_iter();
@@ -139,6 +140,9 @@ pub(crate) fn merge(
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
     let mut notes: Vec<String> = Vec::new();
     let mut all = manifest::notes(&tables.runs);
+    if !run::is_smoke(experiment) {
+        all.extend(rising::note(&tables));
+    }
     let sets = parts.iter().flat_map(Part::test_sets);
     all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
     let own = own.into_iter().chain(differing(&parts));

@@ -29,6 +29,7 @@ mod prepare;
 mod project;
 mod rejudge;
 mod resolution;
+mod rising;
 mod row_maker;
 pub mod rows;
 mod run;

@@ -25,7 +25,7 @@ use super::part::Share;
 use super::prepare::Preparation;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
-use super::{folder, resolution};
+use super::{folder, resolution, rising};
 use crate::memory;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
@@ -341,6 +341,9 @@ impl Runner<'_> {
             notes.push(seeds_taken(claims, &tables.runs, statistics, looks));
         }
         notes.extend(super::manifest::notes(&tables.runs));
+        if !is_smoke(self.experiment) {
+            notes.extend(rising::note(tables));
+        }
         notes
     }
 
@@ -424,12 +427,17 @@ pub(super) fn cautions(experiment: &Experiment, part: Option<Share>) -> Vec<Stri
             "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
         ));
     }
-    if experiment.scale == "smoke" {
+    if is_smoke(experiment) {
         let caution =
             "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
         cautions.push(caution.to_owned());
     }
     cautions
+}
+
+/// Whether an experiment is of the size that only shows that everything runs.
+pub(super) fn is_smoke(experiment: &Experiment) -> bool {
+    experiment.scale == "smoke"
 }
 
 /// What is said of a part.

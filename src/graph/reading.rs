@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Csr, Features, GraphError};
+use crate::digits::counted;
 
 /// Unread files that are named; of more, the number.
 const NAMED: usize = 6;
@@ -139,13 +140,15 @@ impl DataSummary {
             )
         });
         let mut text = format!(
-            "{}: {} nodes, {} edges{dropped}, {} features, {} {}; {} unlabelled, {} isolated",
+            "{}: {}, {}{dropped}, {}, {}; {} unlabelled, {} isolated",
             self.name,
-            self.nodes,
-            self.edges,
-            self.features,
-            self.classes,
-            if self.several { "labels" } else { "classes" },
+            counted(self.nodes as u64, "node"),
+            counted(self.edges as u64, "edge"),
+            counted(self.features as u64, "feature"),
+            counted(
+                self.classes as u64,
+                if self.several { "label" } else { "class" }
+            ),
             self.unlabelled,
             self.isolated
         );
@@ -204,6 +207,30 @@ mod tests {
         };
         assert_eq!(count, expected);
         assert_eq!(graph, Csr::undirected(4, [(0, 1), (1, 2)].into_iter()));
+    }
+
+    #[test]
+    fn one_of_something_is_told_without_a_plural() {
+        let of = |count: usize, several: bool| DataSummary {
+            name: "g".to_owned(),
+            nodes: 5,
+            edges: count,
+            listed: None,
+            features: count,
+            classes: count,
+            several,
+            unlabelled: 0,
+            isolated: 3,
+            train: 0,
+            validation: 0,
+            test: 0,
+            unread: Vec::new(),
+            notes: Vec::new(),
+        };
+        let one = "g: 5 nodes, 1 edge, 1 feature, 1 label; 0 unlabelled, 3 isolated";
+        assert_eq!(of(1, true).text(), one);
+        let seven = "g: 5 nodes, 7 edges, 7 features, 7 classes; 0 unlabelled, 3 isolated";
+        assert_eq!(of(7, false).text(), seven);
     }
 
     #[test]

@@ -1,14 +1,8 @@
 //! Numbers as people read them.
 
-pub(crate) use crate::digits::digits;
 use crate::digits::{BYTES, full};
+pub(crate) use crate::digits::{counted, digits};
 use crate::experiment::statistics::Summary;
-
-/// So many of something: `1 worker`, `4 workers`.
-pub(crate) fn counted(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
 
 /// The text with a capital first letter, for headings and sentences.
 pub(crate) fn capitalised(text: &str) -> String {

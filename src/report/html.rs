@@ -1,7 +1,5 @@
 //! One self-contained page: claims, tables, figures, setting, and how to do it again.
 
-use std::path::Path;
-
 use minijinja::value::Value as Shown;
 use minijinja::{Environment, context};
 use serde::Serialize;
@@ -10,6 +8,7 @@ use serde_json::Value;
 use super::figures::list;
 use super::format;
 use super::plot::Figure;
+use super::recipe::recipe;
 use super::series::{self, Entrant};
 use super::story;
 use super::tables::{self, Table};
@@ -111,7 +110,7 @@ impl Page<'_> {
             unfinished => self.manifest["started"].is_string() && self.manifest["finished"].is_null(),
             runs => self.runs.len(),
             command => self.command(),
-            recipe => self.recipe(),
+            recipe => recipe(self.cells, self.manifest),
             summary => self.summary,
             traffic => self.traffic,
             targets => self.targets,
@@ -132,6 +131,7 @@ impl Page<'_> {
         let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *row.id));
         context! {
             row,
+            expected => tables::expected(row),
             measured => tables::measured(row),
             p => tables::p_value(row),
             note => stated.and_then(|stated| stated["note"].as_str()),
@@ -253,46 +253,6 @@ impl Page<'_> {
             format!("{one}: {edges} edges, {rows} boundary rows")
         });
         told.collect::<Vec<String>>().join("; ")
-    }
-
-    /// The command that asks whether the fastest strategy is faster than another on a network of
-    /// the reader's; none with fewer than two strategies.
-    fn recipe(&self) -> Option<Shown> {
-        let [fast, slow] = story::rivals(self.cells)?;
-        // A string in JSON is one in TOML, too.
-        let quoted = |text: &str| Value::from(text).to_string();
-        let words = self.manifest["command"].as_array();
-        let mut words = words.into_iter().flatten().filter_map(Value::as_str);
-        let file = words.find(|word| Path::new(word).extension().is_some_and(|end| end == "toml"));
-        let claim = format!(
-            "claim=[{{ id = \"faster\", source = \"ours\", statement = {}, measure = \"simulated_seconds\", \
-             compare = {{ strategy = {}, to = {}, times_less = 1 }} }}]",
-            quoted(&format!("{fast} is faster than {slow}")),
-            quoted(fast),
-            quoted(slow)
-        );
-        let network = "network={ link = { bandwidth = \"100Mbps\", latency = \"5ms\" } }";
-        let mut lines = vec![
-            vec![
-                "grapevine",
-                "run",
-                file.unwrap_or("FILE.toml"),
-                "--out",
-                "results/my-network",
-            ],
-            vec!["--set", network],
-            vec!["--set", &claim],
-        ];
-        let sweep = self.manifest["config"]["sweep"].as_object();
-        // A sweep over networks would put its own in place of the reader's.
-        if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
-            lines.push(vec!["--set", "sweep={}"]);
-        }
-        let lines: Result<Vec<String>, _> = lines.into_iter().map(shlex::try_join).collect();
-        Some(context! {
-            question => format!("Is {fast} faster than {slow} on your network?"),
-            command => lines.ok()?.join(" \\\n    "),
-        })
     }
 
     /// How long it took to emulate, and how much of that was the model's own computation.

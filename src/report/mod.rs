@@ -8,6 +8,7 @@ mod looks;
 mod plot;
 mod profile;
 mod projection;
+mod recipe;
 mod series;
 mod settings;
 mod story;
@@ -29,10 +30,10 @@ use figures::{KINDS, Kind};
 use plot::Figure;
 use tables::Table;
 
-pub(crate) use profile::write_degrees;
+pub(crate) use profile::{Drawing, write_degrees};
 pub(crate) use projection::{Projected, build as build_projection, where_trained};
 pub(crate) use study::{estimator_tables, write_estimator};
-pub(crate) use tables::{measured, p_value};
+pub(crate) use tables::{detectable, expected, measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
 pub(crate) fn figure_kinds() -> Vec<&'static str> {

@@ -7,22 +7,45 @@ use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use super::{ReportError, write_file};
 use crate::graph::DataProfile;
 
-/// Draws how many nodes have at least so many neighbours, as SVG or, where the name of the file
-/// ends in `.png`, as PNG.
+/// What a figure is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drawing {
+    /// Outlines.
+    Svg,
+    /// Dots.
+    Png,
+}
+
+impl Drawing {
+    /// What the name of a file asks for; none of another ending, in capitals or not.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?;
+        match &*ending.to_ascii_lowercase() {
+            "svg" => Some(Self::Svg),
+            "png" => Some(Self::Png),
+            _ => None,
+        }
+    }
+}
+
+/// Draws how many nodes have at least so many neighbours.
 ///
 /// # Errors
 /// The file cannot be written, or the figure not be drawn.
-pub(crate) fn write_degrees(path: &Path, profile: &DataProfile) -> Result<(), ReportError> {
+pub(crate) fn write_degrees(
+    path: &Path,
+    drawing: Drawing,
+    profile: &DataProfile,
+) -> Result<(), ReportError> {
     let figure = figure(profile);
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let content = if name.ends_with(".png") {
-        figure.png().map_err(|message| ReportError::Draw {
+    let content = match drawing {
+        Drawing::Png => figure.png().map_err(|message| ReportError::Draw {
             kind: figure.kind,
             message,
-        })?
-    } else {
-        figure.svg().into_bytes()
+        })?,
+        Drawing::Svg => figure.svg().into_bytes(),
     };
     write_file(folder, &name, &content).map(|_| ())
 }
@@ -92,7 +115,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, start) in [("d.svg", &b"<svg"[..]), ("d.png", b"\x89PNG")] {
             let path = folder.path().join(name);
-            write_degrees(&path, &profile).unwrap();
+            let drawing = Drawing::of(&path).unwrap();
+            write_degrees(&path, drawing, &profile).unwrap();
             let content = std::fs::read(&path).unwrap();
             assert!(
                 content
@@ -101,6 +125,16 @@ mod tests {
                     .any(|part| part == start),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn no_figure_has_an_ending_that_it_is_not() {
+        let of = |name: &str| Drawing::of(Path::new(name));
+        assert_eq!(of("a/d.svg"), Some(Drawing::Svg));
+        assert_eq!(of("d.PNG"), Some(Drawing::Png));
+        for name in ["d.jpg", "d", "svg", ".png", "d.svg.gz"] {
+            assert_eq!(of(name), None, "{name}");
         }
     }
 }

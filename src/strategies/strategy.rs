@@ -167,6 +167,12 @@ pub trait Training: Send + Sync {
         self.setting().training.epochs
     }
 
+    /// What a reader of its results should know of how it goes with its setting, as the end of a
+    /// sentence that begins with the strategy's label. Default: nothing.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// Its plan, from epoch 0 on.
     fn planner(&self) -> Box<dyn Planner>;
 

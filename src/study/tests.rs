@@ -76,6 +76,13 @@ fn all_estimators() -> Vec<Estimator> {
     estimators
 }
 
+/// Those that are exact where everything is seen. The authors' weight is `d/(d + 1)` there, too.
+fn all_that_leave_the_whole() -> Vec<Estimator> {
+    let mut estimators = all_estimators();
+    estimators.retain(|one| one.shrinkage != Shrinkage::Authors);
+    estimators
+}
+
 fn designs() -> Vec<Design> {
     vec![
         Design::of_nodes(DesignKind::Independent, 8, 2),
@@ -145,7 +152,7 @@ fn every_step_of_descent_lowers_the_loss() {
 
 #[test]
 fn one_worker_estimates_the_full_gradient_to_the_bit_whatever_the_weights() {
-    let estimators = all_estimators();
+    let estimators = all_that_leave_the_whole();
     assert!(estimators.len() > 30);
     for problem in problems() {
         for design in [
@@ -170,7 +177,7 @@ fn two_swept_chunks_are_the_whole_graph() {
     let design = Design::of_chunks(DesignKind::Sweep, vec![0, 1, 0, 1, 0, 1, 0, 1], 2, 2);
     for problem in problems() {
         let found = problem
-            .measure(&design, false, &all_estimators(), EXACT)
+            .measure(&design, false, &all_that_leave_the_whole(), EXACT)
             .unwrap();
         assert!(
             found

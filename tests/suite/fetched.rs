@@ -79,6 +79,12 @@ fn what_was_downloaded_by_hand_is_fetched_read_and_listed() {
         (&"ca-astroph".into(), &1.into())
     );
     assert!(folder.path().join("degrees.svg").is_file());
+    let info = ["info", "cora", "--figure", "degrees.jpg"];
+    let ran = grapevine(folder.path(), &info).expect(2);
+    let said = "--figure: degrees.jpg ends neither in .svg nor in .png";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "", "before anything is read");
+    assert!(!folder.path().join("degrees.jpg").exists());
 
     let partition = [
         "partition",

@@ -128,6 +128,26 @@ fn results_pass_verification() {
     assert!(ran.stdout.contains("12 runs") && ran.stdout.contains("every invariant holds"));
     let ran = grapevine(folder.path(), &["verify", "out", "--json"]).expect(0);
     assert_eq!(ran.json()["breaches"], Value::Array(Vec::new()));
+    let one = [
+        "run",
+        "x.toml",
+        "-q",
+        "--out",
+        "one",
+        "--set",
+        "seeds=[0]",
+        "--set",
+    ];
+    let one = [
+        &one[..],
+        &["strategy=[{ kind = \"full\" }]", "--set", "claim=[]"],
+    ]
+    .concat();
+    grapevine(folder.path(), &one).expect(0);
+    let ran = grapevine(folder.path(), &["verify", "one"]).expect(0);
+    let told = ran.stdout;
+    assert!(told.starts_with("one: 1 run, 6 epochs, "), "{told}");
+    assert!(told.contains(" traffic rows, 0 claims: "), "{told}");
 }
 
 #[test]
@@ -547,6 +567,30 @@ fn the_quickstart_is_a_sound_experiment() {
     let of = |kind: &str| full["bytes_by_kind"][kind].as_u64().unwrap_or(0);
     let node_data = of("feature") + of("activation") + of("activation_gradient");
     assert!(node_data >= 5 * of("parameter_gradient"), "{full}");
+}
+
+#[test]
+fn few_rounds_of_llcg_are_told_of() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "--set",
+        "strategy=[{ kind = \"llcg\" }]",
+        "--set",
+        "claim=[]",
+    ];
+    let note = "llcg: 6 local steps are 1 round (local_steps = 50)";
+    for (command, out) in [("run", &["--out", "out"][..]), ("project", &[])] {
+        let arguments = [
+            &[command, "x.toml", "--set", "training.epochs=6"],
+            &sets[..],
+            out,
+        ];
+        let ran = grapevine(folder.path(), &arguments.concat()).expect(0);
+        let stdout = ran.stdout;
+        assert!(stdout.contains(&format!("note: {note}")), "{stdout}");
+    }
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains(note), "{page}");
 }
 
 #[test]

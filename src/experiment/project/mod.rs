@@ -102,6 +102,9 @@ pub(crate) struct Projection {
     /// Steps an epoch of parts that are unequal, and of equal ones.
     #[serde(skip)]
     pub(crate) steps: Option<[usize; 2]>,
+    /// What the strategy says of how it goes with the cell's setting.
+    #[serde(skip)]
+    pub(crate) note: Option<String>,
     /// As a run that was carried out, of which accuracies are not known.
     #[serde(skip)]
     pub run: RunRow,
@@ -379,6 +382,7 @@ pub(super) fn project_cell(
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         steps: fitted.uneven_steps(cell),
+        note: fitted.training.note(),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,

@@ -36,6 +36,11 @@ pub(crate) fn notes(
         .iter()
         .map(|one| (one.strategy.as_str(), one.steps));
     limits.extend(note_on_steps(steps));
+    let own = projections.iter().filter_map(|one| {
+        let note = one.note.as_ref()?;
+        Some(format!("{}: {note}.", one.strategy))
+    });
+    limits.extend(distinct(own));
     limits.extend(experiment.note_on_nvlink());
     if projections.iter().any(|projection| !projection.exact) {
         limits.push(

@@ -25,6 +25,8 @@ pub(super) struct Job<'a> {
     /// Steps an epoch of parts that are unequal, and of equal ones.
     pub steps: Option<[usize; 2]>,
     pub epochs: usize,
+    /// What the strategy says of how it goes with the cell's setting.
+    pub note: Option<String>,
     /// Whether one program plays all workers.
     pub together: bool,
     /// Whether its compute is measured, and not modelled.
@@ -109,6 +111,7 @@ impl<'a> Grid<'a> {
                 method: cell.settings.partition.method,
                 steps: None,
                 epochs: 0,
+                note: None,
                 together: false,
                 measured: false,
                 runs: Vec::new(),
@@ -146,6 +149,7 @@ impl<'a> Grid<'a> {
             }
             let fitted = preparation.fit(job.cell, seed).map_err(input)?;
             job.steps = job.steps.max(fitted.uneven_steps(job.cell));
+            job.note = job.note.take().or_else(|| fitted.training.note());
             let setting = fitted.setting;
             (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
             job.together = fitted.needs.together;
@@ -182,13 +186,20 @@ fn input(error: Error) -> RunError {
     RunError::Input(Box::new(error))
 }
 
-/// What has to be said of parts, of other ones than [partition] asks for and of unequal ones.
+/// What has to be said of parts, of other ones than [partition] asks for and of unequal ones, and
+/// of strategies in their settings.
 pub(super) fn notes(jobs: &[Job<'_>]) -> Vec<String> {
     let steps = jobs
         .iter()
         .map(|job| (job.cell.strategy.label.as_str(), job.steps));
     let all = parts_of_their_own(jobs).into_iter();
-    all.chain(note_on_steps(steps)).collect()
+    let own = jobs.iter().filter_map(|job| {
+        let note = job.note.as_ref()?;
+        Some(format!("{}: {note}", job.cell.strategy.label))
+    });
+    // The same of every setting of a sweep, mostly.
+    let own = distinct(own);
+    all.chain(note_on_steps(steps)).chain(own).collect()
 }
 
 /// Which strategies train on other parts than [partition] asks for.

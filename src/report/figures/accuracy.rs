@@ -1,7 +1,7 @@
 //! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, alike, rows};
-use super::{seeds_with, series, spot};
+use super::{seeds_with, series, spot, what_counts};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point, metric};
@@ -56,7 +56,7 @@ fn figure(
         .map(|spot| spot.y - spot.y_sd)
         .fold(f64::INFINITY, f64::min);
     let cut = if lowest < low {
-        " Parts of curves lie below the vertical axis."
+        " Parts of curves lie below the range shown."
     } else {
         ""
     };
@@ -90,9 +90,10 @@ fn figure(
     let note = match kind {
         "accuracy-vs-bytes" => {
             " The payload is all that workers sent up to an epoch, parameter gradients included."
+                .to_owned()
         }
-        "accuracy-vs-time" => " Evaluation takes no simulated time.",
-        _ => "",
+        "accuracy-vs-time" => " Evaluation takes no simulated time.".to_owned(),
+        _ => what_counts(cells),
     };
     let told = shown.told(|cell| {
         let last = cell.curve(|row| row.test_accuracy).last()?.value.mean;
@@ -148,7 +149,32 @@ fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::looks;
+    use crate::experiment::rows::{EpochRow, Measured, RunRow};
+    use crate::report::{looks, series};
+
+    #[test]
+    fn curves_that_begin_below_the_range_are_said_to() {
+        let caption = |scores: &[f64]| {
+            let runs = [RunRow {
+                cell: "full".into(),
+                strategy: "full".into(),
+                ..RunRow::finished(Measured::default())
+            }];
+            let epochs = (0..).zip(scores).map(|(epoch, score)| EpochRow {
+                cell: "full".into(),
+                epoch,
+                test_accuracy: Some(*score),
+                ..EpochRow::default()
+            });
+            let epochs: Vec<EpochRow> = epochs.collect();
+            against_epoch(&series::cells(&runs, &epochs))
+                .unwrap()
+                .caption
+        };
+        let said = "Parts of curves lie below the range shown.";
+        assert!(caption(&[0.1, 0.7, 0.8]).contains(said));
+        assert!(!caption(&[0.79, 0.8]).contains(said));
+    }
 
     #[test]
     fn the_axis_shows_all_final_values_and_not_the_first_epochs() {

@@ -14,6 +14,7 @@ mod timeline;
 
 use super::plot::{Figure, Series, Spot};
 use super::series::{Entrant, seed_count};
+use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 
 /// Makes a figure; `None` if the cells hold nothing that it shows.
@@ -102,6 +103,36 @@ fn seeds_with(cells: &[Entrant], spread: &str) -> String {
     format!("{seeds}, {spread} ± one standard deviation")
 }
 
+/// Kinds of strategies of which a recorded epoch is a round between averages of models.
+const ROUNDS: [&str; 3] = ["llcg", "fedavg", "fedgcn"];
+/// The kind that trains sub-models one after another, each for so many epochs.
+const SUB_MODELS: &str = "retexo";
+
+/// What counts as an epoch of strategies that record others than passes over all training nodes, as
+/// a sentence after a space; empty where there are none. Tables do not have `training.epochs`, by
+/// which all could be divided alike.
+fn what_counts(cells: &[Entrant]) -> String {
+    let runs = cells.iter().filter_map(|cell| cell.runs.first());
+    let kinds = runs.map(|(run, _)| run.strategy_kind.as_deref().unwrap_or(&run.strategy));
+    let kinds = distinct(kinds);
+    let rounds = kinds.iter().filter(|kind| ROUNDS.contains(*kind));
+    let rounds: Vec<String> = rounds.map(|kind| (*kind).to_owned()).collect();
+    let mut clauses = Vec::new();
+    if !rounds.is_empty() {
+        let rounds = list(&rounds);
+        clauses.push(format!(
+            "a point of {rounds} is a round, of one step or more"
+        ));
+    }
+    if kinds.contains(&SUB_MODELS) {
+        clauses.push(format!("{SUB_MODELS} counts each sub-model's epochs"));
+    }
+    if clauses.is_empty() {
+        return String::new();
+    }
+    format!(" On epochs: {}.", clauses.join("; "))
+}
+
 /// Points of a cell.
 fn series(cell: &Entrant, spots: Vec<Spot>) -> Series {
     Series {
@@ -128,5 +159,60 @@ pub(super) fn list(items: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::rows::{EpochRow, Measured, RunRow, Sweep};
+    use crate::report::series;
+
+    /// The captions of accuracy against epochs and of scaling, with strategies of these kinds.
+    fn captions(kinds: &[&str]) -> Vec<String> {
+        let run = |kind: &str, workers: u64| RunRow {
+            cell: format!("workers={workers} my {kind}"),
+            strategy: format!("my {kind}"),
+            strategy_kind: Some(kind.to_owned()),
+            sweep: Sweep::default().with("workers", workers.into()),
+            epochs: 10,
+            ..RunRow::finished(Measured {
+                simulated_seconds: 1.0,
+                payload_bytes: 1000,
+                ..Measured::default()
+            })
+        };
+        let runs = kinds.iter().flat_map(|kind| [run(kind, 2), run(kind, 4)]);
+        let runs: Vec<RunRow> = runs.collect();
+        let epoch = |run: &RunRow| EpochRow {
+            cell: run.cell.clone(),
+            strategy: run.strategy.clone(),
+            test_accuracy: Some(0.8),
+            ..EpochRow::default()
+        };
+        let epochs: Vec<EpochRow> = runs.iter().map(epoch).collect();
+        let cells = series::cells(&runs, &epochs);
+        let kinds = ["accuracy-vs-epoch", "scaling"].into_iter();
+        let figures = kinds.map(|name| Kind::named(name).unwrap().figure(&cells).unwrap());
+        figures.map(|figure| figure.caption).collect()
+    }
+
+    #[test]
+    fn captions_say_what_counts_as_an_epoch_where_it_is_another_thing() {
+        let said = "On epochs: a point of llcg and fedgcn is a round, of one step or more; retexo counts each sub-model's epochs.";
+        for caption in captions(&["llcg", "full", "retexo", "fedgcn"]) {
+            assert!(caption.contains(said), "{caption}");
+        }
+        for caption in captions(&["retexo"]) {
+            let said = " On epochs: retexo counts each sub-model's epochs.";
+            assert!(caption.contains(said), "{caption}");
+            assert!(!caption.contains("round"), "{caption}");
+        }
+        for caption in captions(&["full", "varco"]) {
+            assert!(
+                !caption.contains("round") && !caption.contains("sub-model"),
+                "{caption}"
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Figures of what is projected: those of runs, in words of their own.
 
-use super::{bytes_by_kind, scaling, time_breakdown};
+use super::{bytes_by_kind, scaling, time_breakdown, what_counts};
 use crate::report::plot::Figure;
 use crate::report::series::Entrant;
 
@@ -38,13 +38,14 @@ pub(in crate::report) fn figures(
         ..figure
     });
     let scaling = scaling::beside(cells, trained);
+    let counts = what_counts(cells);
     [
         of_kind(0, bytes_by_kind::figure(cells), bytes.to_owned()),
         of_kind(1, time, TIME.to_owned()),
         of_kind(
             2,
             scaling,
-            format!("Time and payload of an epoch, projected: the mean over the training, on logarithmic axes.{beside}"),
+            format!("Time and payload of an epoch, projected: the mean over the training, on logarithmic axes.{beside}{counts}"),
         ),
     ]
     .into_iter()

@@ -1,7 +1,7 @@
 //! How time and bytes grow with the number of workers, or with the size of model or graph.
 
 use super::multiples::{left_out, rows};
-use super::{seeds_with, series, spot};
+use super::{seeds_with, series, spot, what_counts};
 use crate::experiment::rows::{Measured, Sweep, grouped};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Unit};
@@ -75,8 +75,9 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
         kind: "scaling",
         title: format!("Scaling with {name}"),
         caption: format!(
-            "Simulated time and payload per epoch against {name}, on logarithmic axes; {}.{ideal}{}{note}{}",
+            "Simulated time and payload per epoch against {name}, on logarithmic axes; {}.{}{ideal}{}{note}{}",
             seeds_with(cells, "with bands of"),
+            what_counts(cells),
             if note.is_empty() { "" } else { " " },
             if note.is_empty() { "" } else { "." },
         ),

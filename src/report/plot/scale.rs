@@ -49,6 +49,8 @@ pub(crate) struct Tick {
 
 /// No axis has room for more.
 const MOST_TICKS: usize = 50;
+/// Which digits of a decade may be written on a logarithmic axis, from few to all.
+const WRITTEN: [&[u32]; 3] = [&[1], &[1, 2, 5], &[1, 2, 3, 4, 5, 6, 7, 8, 9]];
 /// Where zero stands on a logarithmic axis that shows it, and where its first decade begins.
 const ZERO_AT: f64 = 0.05;
 const AFTER_BREAK: f64 = 0.13;
@@ -205,15 +207,28 @@ impl Axis {
 
     fn log_ticks(&self, zero: bool) -> Vec<Tick> {
         let decades = (self.high / self.low).log10();
-        // Few decades: 1, 2 and 5 are written; many: only every other power of ten.
+        let zero = zero.then(|| Tick {
+            at: ZERO_AT,
+            text: Some("0".into()),
+        });
+        // Many decades: only every other power of ten is written; few: 2 and 5, too, or all digits.
         let every = if decades > 6.0 { 2.0 } else { 1.0 };
+        let first = match decades {
+            many if many >= 1.7 => 0,
+            some if some >= 0.6 => 1,
+            _ => 2,
+        };
+        let mut ticks = (WRITTEN[first..].iter()).map(|digits| self.digit_ticks(digits, every));
+        // One alone does not say how far it is to anything else.
+        let ticks = ticks.find(|ticks| ticks.iter().filter(|tick| tick.text.is_some()).count() > 1);
+        let ticks = ticks.unwrap_or_else(|| self.fine_ticks());
+        zero.into_iter().chain(ticks).collect()
+    }
+
+    /// Ticks at every digit of every decade in range, with the texts of those that are `written`,
+    /// in decades of which the power is a multiple of `every`.
+    fn digit_ticks(&self, written: &[u32], every: f64) -> Vec<Tick> {
         let mut ticks = Vec::new();
-        if zero {
-            ticks.push(Tick {
-                at: ZERO_AT,
-                text: Some("0".into()),
-            });
-        }
         let mut exponent = self.low.log10().floor();
         while exponent <= self.high.log10() {
             for digit in 1..10_u32 {
@@ -221,11 +236,7 @@ impl Axis {
                 if value < self.low || value > self.high {
                     continue;
                 }
-                let written = match digit {
-                    1 => exponent % every == 0.0,
-                    2 | 5 => decades < 1.7,
-                    _ => decades < 0.6,
-                };
+                let written = written.contains(&digit) && exponent % every == 0.0;
                 let text = written.then(|| self.tick_text(value));
                 ticks.push(Tick {
                     at: self.position(value),
@@ -235,6 +246,20 @@ impl Axis {
             exponent += 1.0;
         }
         ticks
+    }
+
+    /// Ticks at even steps, for a range in which hardly a digit changes: two at least, as a step
+    /// is at most half of it.
+    fn fine_ticks(&self) -> Vec<Tick> {
+        let step = nice_step((self.high - self.low) / 5.0);
+        let first = (self.low / step).ceil();
+        let values = (0..MOST_TICKS).map(|place| (first + place as f64) * step);
+        let values = values.take_while(|value| *value <= self.high);
+        let tick = |value| Tick {
+            at: self.position(value),
+            text: Some(self.tick_text(value)),
+        };
+        values.map(tick).collect()
     }
 
     fn tick_text(&self, value: f64) -> String {
@@ -335,6 +360,33 @@ mod tests {
         for high in [1.0e6, 1.05e6, 1.5e6, 4e6, 9e6] {
             let axis = Axis::log("sent", Unit::Bytes, [1e6, high]);
             assert!(texts(&axis).len() >= 2, "{high}: {:?}", texts(&axis));
+        }
+    }
+
+    #[test]
+    fn whatever_its_range_a_logarithmic_axis_has_two_written_ticks_that_differ() {
+        let axis = Axis::log("time", Unit::Seconds, [0.117, 0.263]);
+        assert_eq!(texts(&axis), ["150 ms", "200 ms", "250 ms"]);
+        for unit in [Unit::Plain, Unit::Bytes, Unit::Seconds, Unit::Percent] {
+            for place in 0..300 {
+                // There is no tenth of a byte.
+                let least = if unit == Unit::Bytes { 1.0 } else { 1e-2 };
+                let low = least * 10_f64.powf(f64::from(place) / 60.0);
+                for factor in [1.0, 2.0, 3.0, 4.0, 5.5, 8.0, 30.0, 80.0, 3e4, 3e7] {
+                    let axis = Axis::log("sent", unit, [low, low * factor]);
+                    let mut texts = texts(&axis);
+                    let count = texts.len();
+                    let told = format!("{unit:?}, {low} and {factor} times: {texts:?}");
+                    assert!((2..12).contains(&count), "{told}");
+                    let at: Vec<f64> = axis.ticks().iter().map(|tick| tick.at).collect();
+                    assert!(
+                        at.is_sorted() && at[0] >= 0.0 && at[at.len() - 1] <= 1.0,
+                        "{told}"
+                    );
+                    texts.dedup();
+                    assert_eq!(texts.len(), count, "{told}");
+                }
+            }
         }
     }
 

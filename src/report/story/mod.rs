@@ -10,7 +10,7 @@ use super::figures::list;
 use super::format;
 use super::series::{Entrant, comparable, metric};
 use super::settings::{settings, strategies};
-use crate::experiment::rows::{Measured, metric_title};
+use crate::experiment::rows::{Measured, RunRow, metric_title};
 use crate::experiment::statistics::Summary;
 use crate::graph::Metric;
 
@@ -245,10 +245,25 @@ fn by_time<'a, 'b>(cells: &'a [Entrant<'b>]) -> Vec<Ranked<'a, 'b>> {
     })
 }
 
+/// Whether a cell's workers never speak of nodes: that it is fast is no question.
+fn is_isolated(cell: &Entrant) -> bool {
+    let kind = |run: &RunRow| run.strategy_kind.as_deref().unwrap_or(&run.strategy) == "isolated";
+    cell.runs.iter().any(|(run, _)| kind(run))
+}
+
 /// The two strategies whose times a reader wants to compare: the fastest across workers, and
-/// `full`, or else the slowest.
+/// `full`, or else the slowest; `isolated` only where there are no two others.
 pub(super) fn rivals<'a>(cells: &'a [Entrant<'_>]) -> Option<[&'a str; 2]> {
-    let ranked = by_time(cells);
+    // One machine is as fast on any network.
+    let ranked = by_time(cells).into_iter().filter(|(cell, _)| !alone(cell));
+    let every: Vec<Ranked> = ranked.collect();
+    let speaking = every.iter().filter(|(cell, _)| !is_isolated(cell));
+    let speaking: Vec<Ranked> = speaking.copied().collect();
+    pair(&speaking).or_else(|| pair(&every))
+}
+
+/// The first of the ranked, and `full`, or else the last.
+fn pair<'a>(ranked: &[Ranked<'a, '_>]) -> Option<[&'a str; 2]> {
     let fastest = ranked.first()?.0.strategy;
     let full = ranked.iter().find(|(cell, _)| cell.is_reference);
     let other = [full, ranked.last()].into_iter().flatten();
@@ -310,7 +325,6 @@ fn time(cells: &[Entrant], story: &mut Story) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::rows::{Measured, RunRow};
     use crate::report::series;
 
     fn run(strategy: &str, seed: u64, accuracy: f64, node_data: u64, gradients: u64) -> RunRow {
@@ -434,6 +448,18 @@ mod tests {
         let cells = series::cells(&runs, &[]);
         assert_eq!(rivals(&cells), Some(["bns", "full"]));
         assert_eq!(rivals(&cells[..1]), None);
+    }
+
+    #[test]
+    fn who_says_nothing_is_a_rival_only_where_there_are_no_two_others() {
+        let runs = [
+            run("full", 0, 0.8, 3_000_000, 1),
+            run("isolated", 0, 0.7, 0, 1),
+            run("bns", 0, 0.8, 1_000_000, 1),
+        ];
+        let cells = series::cells(&runs, &[]);
+        assert_eq!(rivals(&cells), Some(["bns", "full"]));
+        assert_eq!(rivals(&cells[..2]), Some(["isolated", "full"]));
     }
 
     #[test]

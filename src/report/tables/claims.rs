@@ -1,6 +1,7 @@
 //! The claims and what came of them.
 
-use super::{Entry, Table, columns};
+use super::measure::Measure;
+use super::{Entry, Table, columns, expected};
 use crate::experiment::rows::ClaimRow;
 use crate::experiment::statistics::{MOST_SEEDS, Statistics};
 use crate::report::format;
@@ -8,7 +9,8 @@ use crate::report::format;
 /// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is
 /// known, such as of those that never reached a target, the interval alone, and how many those are.
 pub(crate) fn measured(claim: &ClaimRow) -> String {
-    let end = |end: Option<f64>| end.map_or("?".to_owned(), format::quantity);
+    let measure = Measure::of(claim);
+    let end = |end: Option<f64>| end.map_or("?".to_owned(), |end| measure.text(end));
     let finite = |end: Option<f64>| end.filter(|end| end.is_finite());
     let interval = match (claim.low, claim.high) {
         // Bounds of nothing, such as of targets that no run reached.
@@ -30,7 +32,7 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
     let moved = (claim.repartition_bytes)
         .map(|moved| format!("+ up to {} repartitioned", format::bytes(moved)));
     let parts = [
-        claim.measured.map(format::quantity),
+        claim.measured.map(|measured| measure.text(measured)),
         interval,
         censored,
         moved,
@@ -56,6 +58,14 @@ fn seeds(claim: &ClaimRow) -> String {
         }
         _ => claim.seeds.to_string(),
     }
+}
+
+/// The distance from the bound that these seeds tell; a dash where nothing is known of it.
+pub(crate) fn detectable(claim: &ClaimRow) -> String {
+    let measure = Measure::of(claim);
+    claim
+        .detectable
+        .map_or_else(|| "–".into(), |distance| measure.text(distance))
 }
 
 /// The p-value that decided, corrected for the family.
@@ -98,13 +108,9 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
                     Entry::new(&claim.statement),
                     Entry::new(&claim.source),
                     paper(&claim.paper),
-                    Entry::new(&claim.expected),
+                    Entry::new(expected(claim)),
                     Entry::new(measured(claim)),
-                    Entry::new(
-                        claim
-                            .detectable
-                            .map_or_else(|| "–".into(), format::quantity),
-                    ),
+                    Entry::new(detectable(claim)),
                     Entry::new(seeds(claim)),
                     Entry::new(p_value(claim)),
                     Entry {
@@ -146,6 +152,23 @@ mod tests {
             ..ClaimRow::default()
         };
         assert_eq!(measured(&claim), "0 + up to 35.3 MB repartitioned");
+    }
+
+    #[test]
+    fn a_finding_has_the_unit_of_its_bound() {
+        let claim = ClaimRow {
+            expected: "peak_memory_bytes of grappa at most 40000000000".into(),
+            measured: Some(99_466_939_376_636.0),
+            low: Some(9e13),
+            high: Some(1.1e14),
+            detectable: Some(5e12),
+            ..ClaimRow::default()
+        };
+        assert_eq!(measured(&claim), "99.5 TB [90.0 TB, 110 TB]");
+        let table = claims(&[claim], None);
+        let texts: Vec<&str> = table.rows[0].iter().map(|entry| &*entry.text).collect();
+        assert!(texts.contains(&"peak_memory_bytes of grappa at most 40.0 GB"));
+        assert!(texts.contains(&"5.00 TB"), "{texts:?}");
     }
 
     #[test]

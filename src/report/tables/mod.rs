@@ -4,15 +4,17 @@ mod budgets;
 mod claims;
 mod latex;
 mod markdown;
+mod measure;
 mod summary;
 mod targets;
 mod traffic;
 
 pub(super) use budgets::budgets;
 pub(super) use claims::claims;
-pub(crate) use claims::{measured, p_value};
+pub(crate) use claims::{detectable, measured, p_value};
 pub(super) use latex::latex;
 pub(super) use markdown::markdown;
+pub(crate) use measure::expected;
 pub(super) use summary::summary;
 pub(super) use targets::targets;
 pub(super) use traffic::traffic;

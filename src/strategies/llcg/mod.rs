@@ -100,6 +100,10 @@ impl Default for Options {
     }
 }
 
+/// With fewer rounds than this hardly anything of the method is seen: the default of K, made for
+/// batches, gives so few where a step is of all nodes.
+const FEW: usize = 5;
+
 struct Llcg(Options);
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
@@ -146,6 +150,19 @@ impl Options {
         }
         rounds
     }
+
+    /// What to know of a training in so few rounds that K decides what comes of it.
+    fn note_on_rounds(&self, steps: &[usize]) -> Option<String> {
+        let (rounds, all) = (steps.len(), steps.iter().sum::<usize>());
+        // With a step a round the training is short, whatever K is.
+        (rounds < FEW && rounds < all).then(|| {
+            let plural = if rounds == 1 { "" } else { "s" };
+            format!(
+                "{all} local steps are {rounds} round{plural} (local_steps = {}), after each of which models are averaged and corrected",
+                self.local_steps
+            )
+        })
+    }
 }
 
 impl Strategy for Llcg {
@@ -179,6 +196,10 @@ impl Training for LlcgTraining {
 
     fn epochs(&self) -> usize {
         self.steps.len()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.options.note_on_rounds(&self.steps)
     }
 
     fn planner(&self) -> Box<dyn Planner> {
@@ -303,6 +324,27 @@ mod tests {
         assert_eq!(of(9, 2.0, 4), [4]);
         assert_eq!(of(0, 1.1, 3), [0, 0, 0], "the server alone");
         assert_eq!(of(1, f64::MAX, 5), [1, 4]);
+    }
+
+    #[test]
+    fn few_rounds_are_told_of_where_local_steps_are_the_reason() {
+        let told = |local_steps, steps| {
+            let options = Options {
+                local_steps,
+                ..Options::default()
+            };
+            options.note_on_rounds(&options.rounds(steps))
+        };
+        let note = told(50, 60).unwrap();
+        assert!(
+            note.starts_with("60 local steps are 2 rounds (local_steps = 50)"),
+            "{note}"
+        );
+        let note = told(50, 9).unwrap();
+        assert!(note.starts_with("9 local steps are 1 round ("), "{note}");
+        assert_eq!(told(4, 60), None, "eleven rounds");
+        assert_eq!(told(1, 3), None, "no more steps than rounds");
+        assert_eq!(told(0, 3), None, "the server alone");
     }
 
     proptest! {
