@@ -59,6 +59,9 @@ fn collect(key: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
 /// What the runs of an earlier manifest are of, as the end of "finished runs, of …".
 pub(super) fn of_what(before: &Value, after: &Value) -> String {
     const NAMED: usize = 4;
+    // The earlier one was read, in which a number can lose its last bit: the other loses it, too.
+    let read = serde_json::from_str(&after.to_string());
+    let after = &read.unwrap_or_else(|_| after.clone());
     let mut reasons = Vec::new();
     for key in ["program", "engine"] {
         if before[key] != after[key] {

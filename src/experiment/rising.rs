@@ -50,11 +50,11 @@ mod tests {
                     ..Measured::default()
                 })
             });
-            tables.epochs.extend((0..6).map(|epoch| EpochRow {
+            tables.epochs.extend((0..6_u64).map(|epoch| EpochRow {
                 cell: "full".into(),
                 seed,
                 epoch,
-                val_accuracy: (epoch == 5 || (epoch + 1) % every == 0).then_some(0.5),
+                val_accuracy: (epoch == 5 || (epoch + 1).is_multiple_of(every)).then_some(0.5),
                 ..EpochRow::default()
             }));
         }

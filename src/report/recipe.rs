@@ -131,7 +131,7 @@ mod tests {
         let expected = [
             "grapevine run mine.toml --out results/my-network \\",
             "--data there \\",
-            "--set dataset.path=x.toml \\",
+            "--set 'dataset.path=x.toml' \\",
             "--scale small \\",
             "--set 'seeds=[0, 1]' \\",
             "--set 'sweep.workers=[2, 4]' \\",

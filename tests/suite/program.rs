@@ -579,7 +579,7 @@ fn few_rounds_of_llcg_are_told_of() {
         "claim=[]",
     ];
     let note = "llcg: 6 local steps are 1 round (local_steps = 50)";
-    for (command, out) in [("run", &["--out", "out"][..]), ("project", &[])] {
+    for (command, out) in [("run", &["--out", "out"][..]), ("project", &[][..])] {
         let arguments = [
             &[command, "x.toml", "--set", "training.epochs=6"],
             &sets[..],

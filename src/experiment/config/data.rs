@@ -15,7 +15,8 @@ const MOST_DRAWS: usize = 1 << 40;
 /// Most features of all nodes together: 256 GiB.
 const MOST_VALUES: usize = 1 << 36;
 
-pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+/// Refuses no source of data, and more than one.
+fn one_source(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     let sources = [
         spec.name.is_some(),
         spec.path.is_some(),
@@ -33,15 +34,17 @@ pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), Conf
             let message = format!(
                 "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`{swept}"
             );
-            return Err(check.whole(&message));
+            Err(check.whole(&message))
         }
-        1 => {}
-        _ => {
-            return Err(check.whole(
+        1 => Ok(()),
+        _ => Err(check.whole(
                 "`name`, `path`, `synthetic`, `shards` and `counts` exclude each other; keep the one you mean",
-            ));
-        }
+        )),
     }
+}
+
+pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    one_source(spec, check)?;
     if let Some(name) = &spec.name {
         check.known(name, "name", dataset_names())?;
     }

@@ -73,12 +73,12 @@ pub(super) fn kind_with(table: &str, key: &str) -> Option<&'static str> {
         "codec" => &["quantise", "compose", "difference"],
         _ => &[],
     };
-    let keys = |kind| match table {
+    let keys = |kind: &str| match table {
         "optimizer" => keys_of::<OptimizerConfig>(Some(("kind", kind))),
         "schedule" => keys_of::<Schedule>(Some(("kind", kind))),
         _ => keys_of::<CodecChoice>(Some(("kind", kind))),
     };
-    let has = |kind: &&str| keys(*kind).iter().any(|known| known == key);
+    let has = |kind: &&str| keys(kind).iter().any(|known| known == key);
     kinds.iter().copied().find(has)
 }
 

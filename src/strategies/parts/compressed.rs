@@ -30,9 +30,9 @@ pub struct Compression {
     /// Whether the rows of the last layer are compressed too. VARCO's code sends them whole.
     pub compress_last: bool,
     /// Whether that is an option of the strategy, for messages.
-    pub(super) can_compress_last: bool,
+    pub can_compress_last: bool,
     /// The option by which compression was asked for, if by any, for messages.
-    asked_by: Option<&'static str>,
+    pub asked_by: Option<&'static str>,
 }
 
 /// How rows travel in each epoch of a training: compression that fits its setting.
