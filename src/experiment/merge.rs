@@ -140,7 +140,8 @@ pub(crate) fn merge(
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
     let mut notes: Vec<String> = Vec::new();
     let mut all = manifest::notes(&tables.runs);
-    if !run::is_smoke(experiment) {
+    // The size is that of the parts: what their manifests hold is read as it stands.
+    if !own.iter().any(|note| note == run::OF_SMOKE) {
         all.extend(rising::note(&tables));
     }
     let sets = parts.iter().flat_map(Part::test_sets);

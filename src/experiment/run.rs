@@ -428,15 +428,17 @@ pub(super) fn cautions(experiment: &Experiment, part: Option<Share>) -> Vec<Stri
         ));
     }
     if is_smoke(experiment) {
-        let caution =
-            "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
-        cautions.push(caution.to_owned());
+        cautions.push(OF_SMOKE.to_owned());
     }
     cautions
 }
 
-/// Whether an experiment is of the size that only shows that everything runs.
-pub(super) fn is_smoke(experiment: &Experiment) -> bool {
+/// What is said of the size that only shows that everything runs.
+pub(super) const OF_SMOKE: &str =
+    "size smoke shows that the experiment runs; its numbers and verdicts mean nothing";
+
+/// Whether an experiment is of that size.
+fn is_smoke(experiment: &Experiment) -> bool {
     experiment.scale == "smoke"
 }
 

@@ -554,6 +554,7 @@ fn the_quickstart_is_a_sound_experiment() {
         "bns",
         "pipe",
         "adaqp",
+        "distdgl plain",
         "distdgl",
         "distdgl cached",
         "llcg",

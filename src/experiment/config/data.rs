@@ -15,34 +15,6 @@ const MOST_DRAWS: usize = 1 << 40;
 /// Most features of all nodes together: 256 GiB.
 const MOST_VALUES: usize = 1 << 36;
 
-/// Refuses no source of data, and more than one.
-fn one_source(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let sources = [
-        spec.name.is_some(),
-        spec.path.is_some(),
-        spec.synthetic.is_some(),
-        spec.shards.is_some(),
-        spec.counts.is_some(),
-    ];
-    match sources.into_iter().filter(|&given| given).count() {
-        0 => {
-            let swept = KeyPath::dotted("sweep").join("dataset");
-            let swept = check.document.get(&swept).map_or(
-                "",
-                |_| "; values of a sweep of `dataset` are whole data sets, each with its own `split`, and [dataset] can be left out then",
-            );
-            let message = format!(
-                "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`{swept}"
-            );
-            Err(check.whole(&message))
-        }
-        1 => Ok(()),
-        _ => Err(check.whole(
-                "`name`, `path`, `synthetic`, `shards` and `counts` exclude each other; keep the one you mean",
-        )),
-    }
-}
-
 pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     one_source(spec, check)?;
     if let Some(name) = &spec.name {
@@ -120,6 +92,34 @@ pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), Conf
     spec.synthetic
         .as_ref()
         .map_or(Ok(()), |spec| synthetic(spec, &inside))
+}
+
+/// Whether exactly one source of data is given.
+fn one_source(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
+    let sources = [
+        spec.name.is_some(),
+        spec.path.is_some(),
+        spec.synthetic.is_some(),
+        spec.shards.is_some(),
+        spec.counts.is_some(),
+    ];
+    match sources.into_iter().filter(|&given| given).count() {
+        0 => {
+            let swept = KeyPath::dotted("sweep").join("dataset");
+            let swept = check.document.get(&swept).map_or(
+                "",
+                |_| "; values of a sweep of `dataset` are whole data sets, each with its own `split`, and [dataset] can be left out then",
+            );
+            let message = format!(
+                "no data; give one of `name`, `path` (with `format`), `synthetic`, `shards` and `counts`{swept}"
+            );
+            Err(check.whole(&message))
+        }
+        1 => Ok(()),
+        _ => Err(check.whole(
+            "`name`, `path`, `synthetic`, `shards` and `counts` exclude each other; keep the one you mean",
+        )),
+    }
 }
 
 /// Keys that say how tables are read.

@@ -215,8 +215,8 @@ fn hint(given: &str, known: &[String], what: &str) -> String {
 }
 
 /// The known name most like `given`, if one is like it at all: Jaro–Winkler similarity over 0.8, or
-/// one letter changed, missing, added or swapped with its neighbour. The first of equals wins. Where
-/// none is, the first that has all of `given` in it.
+/// one letter changed, missing, added or swapped with its neighbour. The first of equals wins.
+/// Where none is, the first that has all of `given` in it.
 pub(crate) fn closest<'a, S: AsRef<str>>(given: &str, known: &'a [S]) -> Option<&'a str> {
     let given = given.to_lowercase();
     let mut best = (0.8, None);

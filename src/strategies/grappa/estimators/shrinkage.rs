@@ -10,8 +10,8 @@ pub(crate) fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
     shrunk(coverage, degree / (degree + kappa))
 }
 
-/// `max(d_local, 1)/(d + 1)`, with `d_local = c_v d`. For nodes without local neighbours that is κ = 1
-/// of [`smoothed`], and `1/(d + 1)` less for all others. *(The authors' code,
+/// `max(d_local, 1)/(d + 1)`, with `d_local = c_v d`. For nodes without local neighbours that is
+/// κ = 1 of [`smoothed`], and `1/(d + 1)` less for all others. *(The authors' code,
 /// `fill_w_reampling_sampling_result_to_coo`.)*
 pub(crate) fn over_one_more(coverage: f64, degree: usize) -> f64 {
     let degree = degree as f64;
