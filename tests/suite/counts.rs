@@ -621,7 +621,11 @@ fn a_fitted_cut_is_that_of_a_larger_graph_that_is_really_cut() {
 fn counts_are_refused_where_the_graph_is_needed() {
     let with = |strategy: &str| FILE.replace("kind = \"retexo\"", strategy);
     for (command, text, message) in [
-        ("run", FILE.to_owned(), "`grapevine project` takes"),
+        (
+            "run",
+            FILE.to_owned(),
+            "`grapevine project` and `grapevine advise` take",
+        ),
         (
             "project",
             with("kind = \"llcg\""),
