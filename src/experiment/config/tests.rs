@@ -87,7 +87,12 @@ fn quadrants_that_are_one_but_for_rounding_are_taken() {
     assert!(error.contains("no more than 1"), "{error}");
 }
 
-const FIGURES: &[&str] = &["pareto", "accuracy-vs-bytes"];
+fn vocabulary(registry: &Registry) -> Vocabulary<'_> {
+    Vocabulary {
+        registry,
+        figures: &["pareto", "accuracy-vs-bytes"],
+    }
+}
 
 fn parse(text: &str, sets: &[&str]) -> Result<Experiment, String> {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
@@ -96,11 +101,8 @@ fn parse(text: &str, sets: &[&str]) -> Result<Experiment, String> {
 
 /// The experiment in this text at one of its sizes.
 fn at(scale: &str, text: &str, name: &str, sets: &[String]) -> Result<Experiment, ConfigError> {
-    let vocabulary = Vocabulary {
-        registry: &Registry::builtin(),
-        figures: FIGURES,
-    };
-    Experiment::parse(text, name, scale, sets, &vocabulary)
+    let registry = Registry::builtin();
+    Experiment::parse(text, name, scale, sets, &vocabulary(&registry))
 }
 
 /// The message for the file with one piece of text replaced by another.
@@ -307,11 +309,9 @@ fn every_bad_input_says_what_where_and_what_would_be_right() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let vocabulary = Vocabulary {
-        registry: &Registry::builtin(),
-        figures: FIGURES,
-    };
-    let error = Experiment::read(Path::new("no/such.toml"), PAPER, &[], &vocabulary).unwrap_err();
+    let registry = Registry::builtin();
+    let file = Path::new("no/such.toml");
+    let error = Experiment::read(file, PAPER, &[], &vocabulary(&registry)).unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("cannot read the experiment file no/such.toml: "),
