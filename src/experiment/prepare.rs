@@ -17,7 +17,7 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
     ExpectedGraph, FitEnd, Metric, Partition, PartitionMethod, PartitionSpec, RawDataset, Shards,
 };
-use crate::model::ModelSpec;
+use crate::model::{GivenWeights, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
     ComputeTiming, DeviceConfig, Engine, Repartitioner, Setting, SimError, Timing, WorkerDevice,
@@ -26,7 +26,7 @@ use crate::sim::{
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::keeps_checkpoints;
+use refusals::{keeps_checkpoints, misfit};
 
 /// A cell and seed that can run: its setting, and its strategy fitted to it.
 pub struct Fitted {
@@ -293,6 +293,10 @@ impl<'a> Preparation<'a> {
             .fit(&setting)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
+        if let Some(given) = &setting.weights {
+            let suit = given.suit(&training.initial());
+            suit.map_err(|error| misfit(cell, "model.weights", &error))?;
+        }
         Ok(Fitted {
             setting,
             needs,
@@ -343,6 +347,7 @@ impl<'a> Preparation<'a> {
         let topology = timing.between(topology);
         Ok(Setting {
             model,
+            weights: self.weights(cell, seed)?,
             dataset,
             partition: parts.partition,
             boundary: parts.boundary,
@@ -370,6 +375,17 @@ impl<'a> Preparation<'a> {
             engine: self.engine.clone(),
             seed,
         })
+    }
+
+    /// What a cell starts from, where it has that from a file.
+    fn weights(&self, cell: &Cell, seed: u64) -> Result<Option<Arc<GivenWeights>>, ConfigError> {
+        let Some(path) = &cell.settings.model.weights else {
+            return Ok(None);
+        };
+        let path = path.to_string_lossy().replace("{seed}", &seed.to_string());
+        GivenWeights::read(&self.base.join(path))
+            .map(|given| Some(Arc::new(given)))
+            .map_err(|error| misfit(cell, "model.weights", &error))
     }
 
     /// Whether the engine can run the cell: where workers are processes, there must be one of each,
