@@ -5,6 +5,8 @@ mod counted;
 mod memo;
 mod refusals;
 mod sharded;
+#[cfg(test)]
+mod tests;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -48,6 +50,22 @@ impl Fitted {
     }
 }
 
+/// Of each cell the turn of its data set. Runs go data set by data set, and in each seed by seed, so
+/// that what was prepared of one is not needed any more at the next.
+pub(super) fn turns<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<usize> {
+    let mut met: Vec<&DatasetSpec> = Vec::new();
+    let turn = |cell: &'c Cell| {
+        let data = &cell.settings.dataset;
+        met.iter()
+            .position(|known| *known == data)
+            .unwrap_or_else(|| {
+                met.push(data);
+                met.len() - 1
+            })
+    };
+    cells.map(turn).collect()
+}
+
 /// A graph dealt out to workers, and how long that took.
 #[derive(Clone)]
 struct Parts {
@@ -60,6 +78,14 @@ struct Parts {
     /// Of a graph that is known in numbers alone.
     law: Option<Arc<ExpectedGraph>>,
     took: Duration,
+}
+
+impl Parts {
+    /// Bytes of what grows with the graph.
+    fn bytes(&self) -> usize {
+        let chunks = self.chunks.as_ref().map_or(0, |chunks| chunks.plan.bytes());
+        self.partition.assignment.len() * size_of::<u32>() + self.boundary.bytes() + chunks
+    }
 }
 
 /// Makes settings, remembering data, partitions and devices between cells.
@@ -180,6 +206,25 @@ impl<'a> Preparation<'a> {
         self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.shards.0.retain(|(spec, _)| specs.contains(&spec));
+    }
+
+    /// What follows is of this data set and seed for a while. Where what is remembered has become
+    /// large, that of others is let go and, when its turn comes again, made again.
+    pub(super) fn turn_to(&mut self, data: &DatasetSpec, seed: u64) {
+        /// To make so much again costs little beside a training on it.
+        const LARGE: usize = 256 << 20;
+        self.keep_at_most(LARGE, data, seed);
+    }
+
+    /// Lets go of what is of other data sets and seeds where all takes more than so many bytes.
+    fn keep_at_most(&mut self, bytes: usize, data: &DatasetSpec, seed: u64) {
+        let parts = self.parts.0.iter().map(|(_, parts)| parts.bytes());
+        let graphs = self.raw.0.iter().map(|(_, raw)| raw.bytes());
+        if parts.chain(graphs).sum::<usize>() > bytes {
+            self.keep_only(&[data]);
+            self.split.0.retain(|((.., of, _), _)| *of == seed);
+            self.parts.0.retain(|((.., of), _)| *of == seed);
+        }
     }
 
     /// The same for another engine.

@@ -214,7 +214,8 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         state: &mut State<'_>,
     ) -> Result<(), RunError> {
-        let mut left = vec![0_usize; items.last().map_or(0, |(cell, ..)| cell + 1)];
+        let cells = items.iter().map(|(cell, ..)| cell + 1).max();
+        let mut left = vec![0_usize; cells.unwrap_or(0)];
         for (cell, ..) in &items {
             left[*cell] += 1;
         }
