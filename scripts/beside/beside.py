@@ -72,7 +72,7 @@ def arguments():
     if chosen.parts and not chosen.parts.is_file():
         wrong(f"--parts {chosen.parts} is not a file")
     if chosen.weights:
-        weighed(chosen)
+        check_weights(chosen)
     if chosen.workers < 2:
         wrong("--workers must be at least 2: the authors' programs send nothing with one")
     if chosen.seeds < 1:
@@ -80,7 +80,7 @@ def arguments():
     return chosen
 
 
-def weighed(chosen):
+def check_weights(chosen):
     """The folder with weights must have some for what is to run."""
     if not chosen.weights.is_dir():
         wrong(f"--weights {chosen.weights} is not a folder")
@@ -126,10 +126,11 @@ def given(chosen, graph):
     return chosen.parts.resolve()
 
 
-def start(code, experiments, folder):
-    """Experiments start from the files of the folder that are theirs; the others draw their weights. The names of the former."""
+def give_weights(code, experiments, pairs, folder):
+    """Experiments from which both sides start begin with the files of the folder, those without any with drawn weights. The names of the former."""
     given = []
-    for name, experiment in experiments.items():
+    for name in sorted({pair["experiment"] for pair in pairs if pair["start"] == "ours"}):
+        experiment = experiments[name]
         files = [folder / f"{code}-{name}-{seed}.npz" for seed in experiment["seeds"]]
         if not any(file.exists() for file in files):
             continue
@@ -160,8 +161,8 @@ def compare(code, chosen, out, path, files):
     experiments = cases.experiments(code, *files)
     for experiment in experiments.values():
         experiment["seeds"] = experiment["seeds"][: chosen.seeds]
-    given = start(code, experiments, chosen.weights) if chosen.weights else []
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
+    given = give_weights(code, experiments, pairs, chosen.weights) if chosen.weights else []
     parts = {file: cut(chosen, out, file) for file in files}
     made, shown = {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}
     for pair in pairs:

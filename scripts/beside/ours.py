@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import subprocess
 from collections import defaultdict
 
@@ -47,9 +46,6 @@ class Ours:
         for strategy in experiment["strategies"]:
             text += "[[strategy]]\n" + "".join(f"{key} = {value(of)}\n" for key, of in strategy.items())
         work.mkdir(parents=True, exist_ok=True)
-        if self.file.exists() and self.file.read_text() != text:
-            # Of other inputs: nothing of it goes on.
-            shutil.rmtree(self.out, ignore_errors=True)
         self.file.write_text(text)
 
     def call(self, *arguments):

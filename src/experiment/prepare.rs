@@ -52,7 +52,7 @@ impl Fitted {
 
 /// Of each cell the turn of its data set. Runs go data set by data set, and in each seed by seed, so
 /// that what was prepared of one is not needed any more at the next.
-pub(super) fn turns<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<usize> {
+pub(super) fn data_turns<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<usize> {
     let mut met: Vec<&DatasetSpec> = Vec::new();
     let turn = |cell: &'c Cell| {
         let data = &cell.settings.dataset;
@@ -98,6 +98,7 @@ pub struct Preparation<'a> {
     split: Memo<(DatasetSpec, Option<Metric>, u64, bool), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     shards: Memo<DatasetSpec, Arc<Shards>>,
+    weights: Memo<PathBuf, Arc<GivenWeights>>,
     /// Data sets without their nodes, by the hash of the shards that have them.
     outlines: Memo<[u8; 32], Arc<Dataset>>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
@@ -128,6 +129,7 @@ impl<'a> Preparation<'a> {
             split: Memo(Vec::new()),
             parts: Memo(Vec::new()),
             shards: Memo(Vec::new()),
+            weights: Memo(Vec::new()),
             outlines: Memo(Vec::new()),
             fits: Memo(Vec::new()),
             note: Box::new(|_| ()),
@@ -211,7 +213,8 @@ impl<'a> Preparation<'a> {
     /// What follows is of this data set and seed for a while. Where what is remembered has become
     /// large, that of others is let go and, when its turn comes again, made again.
     pub(super) fn turn_to(&mut self, data: &DatasetSpec, seed: u64) {
-        /// To make so much again costs little beside a training on it.
+        /// To divide a graph of so many bytes twice, once for the plan of all runs and once for the
+        /// training, takes less than a few epochs on it.
         const LARGE: usize = 256 << 20;
         self.keep_at_most(LARGE, data, seed);
     }
@@ -339,8 +342,8 @@ impl<'a> Preparation<'a> {
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
         if let Some(given) = &setting.weights {
-            let suit = given.suit(&training.initial());
-            suit.map_err(|error| misfit(cell, "model.weights", &error))?;
+            let checked = given.check(&training.initial());
+            checked.map_err(|error| misfit(cell, "model.weights", &error))?;
         }
         Ok(Fitted {
             setting,
@@ -361,7 +364,7 @@ impl<'a> Preparation<'a> {
 
     /// The setting of these parts, with network and compute as the cell has them.
     fn assemble(
-        &self,
+        &mut self,
         cell: &Cell,
         seed: u64,
         dataset: Arc<Dataset>,
@@ -422,15 +425,22 @@ impl<'a> Preparation<'a> {
         })
     }
 
-    /// What a cell starts from, where it has that from a file.
-    fn weights(&self, cell: &Cell, seed: u64) -> Result<Option<Arc<GivenWeights>>, ConfigError> {
-        let Some(path) = &cell.settings.model.weights else {
+    /// What a cell starts from, where it has that from a file. Plans do not ask for it.
+    pub(super) fn weights(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+    ) -> Result<Option<Arc<GivenWeights>>, ConfigError> {
+        let Some(path) = cell.settings.model.weights.as_ref().filter(|_| !self.plans) else {
             return Ok(None);
         };
         let path = path.to_string_lossy().replace("{seed}", &seed.to_string());
-        GivenWeights::read(&self.base.join(path))
-            .map(|given| Some(Arc::new(given)))
-            .map_err(|error| misfit(cell, "model.weights", &error))
+        let path = self.base.join(path);
+        let read = || GivenWeights::read(&path).map(Arc::new);
+        let given = self.weights.get(path.clone(), read);
+        Ok(Some(
+            given.map_err(|error| misfit(cell, "model.weights", &error))?,
+        ))
     }
 
     /// Whether the engine can run the cell: where workers are processes, there must be one of each,

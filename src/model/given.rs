@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
+use sha2::{Digest, Sha256};
 
 use super::{NamedParameter, named_parameters, with_parameters};
 use crate::graph::{GraphError, all_arrays};
@@ -22,7 +23,7 @@ impl GivenWeights {
     ///
     /// # Errors
     /// If there is none, or an array has other values than numbers.
-    pub fn read(path: &Path) -> Result<Self, GraphError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, GraphError> {
         let arrays = all_arrays(path)?.into_iter();
         Ok(Self {
             path: path.to_owned(),
@@ -32,11 +33,11 @@ impl GivenWeights {
         })
     }
 
-    /// Whether they are those of a training that starts from so many parameters, by name and sizes.
+    /// Checks that they are those of a training that starts from so many parameters, by name and sizes.
     ///
     /// # Errors
     /// The first that is missing, of other sizes, not finite or too many.
-    pub fn suit(&self, parameters: &[NamedParameter]) -> Result<(), GraphError> {
+    pub(crate) fn check(&self, parameters: &[NamedParameter]) -> Result<(), GraphError> {
         for NamedParameter { name, shape, .. } in parameters {
             let what = match self.arrays.get(name) {
                 None => format!("has no array `{name}` of {}", sizes(shape)),
@@ -60,14 +61,33 @@ impl GivenWeights {
         }
     }
 
+    /// Hash of names, sizes and values; how the file is packed is no part of it.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let number = |hash: &mut Sha256, number: usize| hash.update((number as u64).to_le_bytes());
+        for (name, (shape, values)) in &self.arrays {
+            // The length before each part, so that none can be taken for another.
+            number(&mut hash, name.len());
+            hash.update(name);
+            number(&mut hash, shape.len());
+            for &size in shape {
+                number(&mut hash, size);
+            }
+            for value in values {
+                hash.update(value.to_le_bytes());
+            }
+        }
+        hash.finalize().into()
+    }
+
     fn error(&self, what: &str) -> GraphError {
         let hint =
-            "`grapevine weights` writes a file with all arrays that this experiment starts from";
+            "without `weights`, `grapevine weights` writes a file with all arrays that are needed";
         GraphError::file(&self.path, format!("{what}; {hint}"))
     }
 
     /// The module with these parameters, which suit it; `lead` is before their names.
-    pub fn put<M: Module>(&self, module: M, lead: &str) -> M {
+    pub(crate) fn put<M: Module>(&self, module: M, lead: &str) -> M {
         let drawn = named_parameters(&module).into_iter();
         let given = |parameter: NamedParameter| {
             let name = format!("{lead}{}", parameter.name);

@@ -90,7 +90,7 @@ impl Setting {
     }
 
     /// The model with its first parameters, the same on every worker.
-    pub fn new_model(&self, device: &Device) -> Gnn {
+    pub(crate) fn new_model(&self, device: &Device) -> Gnn {
         let drawn = Gnn::new(&self.model, self.seed, device);
         match &self.weights {
             Some(given) => given.put(drawn, ""),
@@ -100,7 +100,7 @@ impl Setting {
 
     /// Sub-model `number` of a strategy that trains several, which drew its first parameters: with
     /// those that were given instead, if some were.
-    pub fn started<M: Module>(&self, number: usize, drawn: M) -> M {
+    pub fn with_given<M: Module>(&self, number: usize, drawn: M) -> M {
         match &self.weights {
             Some(given) => given.put(drawn, &format!("{number}.")),
             None => drawn,

@@ -1094,6 +1094,27 @@ fn runs_start_from_weights_of_a_file() {
             read(format!("w/{cell}-1.npz"))
         );
     }
+    // Other values under the same name are another run.
+    let one = [
+        "seeds=[0]",
+        "strategy=[{ kind = \"full\" }]",
+        "model.weights=changing.npz",
+    ];
+    let copy = |from: &str| {
+        fs::copy(folder.path().join(from), folder.path().join("changing.npz")).unwrap()
+    };
+    copy("w/full-0.npz");
+    call("run", "changed", &one).expect(0);
+    let before = losses("changed");
+    copy("w/full-1.npz");
+    let resumed = ["run", "x.toml", "--out", "changed", "--resume", "--quiet"];
+    let sets = one.iter().flat_map(|set| ["--set", set]);
+    grapevine(
+        folder.path(),
+        &resumed.into_iter().chain(sets).collect::<Vec<_>>(),
+    )
+    .expect(0);
+    assert_ne!(losses("changed"), before);
     let other_model = "retexo-0.npz: has no array `convs.0.bias` of 8; `grapevine weights`";
     for (weights, told) in [
         ("w/none-{seed}.npz", "cannot read"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Preparation, turns};
+use super::{Preparation, data_turns};
 use crate::experiment::config::{Experiment, PAPER, Vocabulary};
 use crate::strategies::Registry;
 
@@ -38,7 +38,7 @@ fn what_is_of_other_data_and_seeds_is_let_go_where_it_is_large() {
     let experiment = Experiment::parse(SWEPT, "x.toml", PAPER, &[], &vocabulary).unwrap();
     let cells = experiment.cells();
     // Cells in order: the last key of the sweep changes fastest.
-    let turns = turns(cells.iter());
+    let turns = data_turns(cells.iter());
     assert_eq!(turns, [0, 1, 0, 1]);
     let mut preparation = Preparation::new(&registry, PathBuf::new());
     let mut fit = |cell: usize, seed, most| {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::TRACES;
-use crate::experiment::archive::{Address, Addresser, Archive, absorb_partition};
+use crate::experiment::archive::{Address, Addresser, Archive, absorb_parts_and_weights};
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::error::{Error, RunError};
 use crate::experiment::manifest::Manifest;
 use crate::experiment::part::Share;
-use crate::experiment::prepare::{Preparation, turns};
+use crate::experiment::prepare::{Preparation, data_turns};
 use crate::experiment::rows::distinct;
 use crate::experiment::trace::RunNames;
 use crate::experiment::uneven::note_on_steps;
@@ -103,6 +103,13 @@ impl<'a> Grid<'a> {
         manifest: &mut Manifest,
     ) -> Result<(Vec<Job<'a>>, Vec<String>), RunError> {
         let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+        for cell in &cells {
+            // Those of seeds that claims may ask for hours later, too.
+            for seed in self.experiment.all_seeds() {
+                let weights = preparation.weights(cell, seed);
+                weights.map_err(|error| input(error.into()))?;
+            }
+        }
         let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();
         let new = |cell: &'a Cell| Job {
             cell,
@@ -147,7 +154,7 @@ impl<'a> Grid<'a> {
                 }
             }
         }
-        let turns = turns(jobs.iter().map(|job| job.cell));
+        let turns = data_turns(jobs.iter().map(|job| job.cell));
         asked.sort_by_key(|&(at, place, _)| (turns[at], place));
         for (at, place, trace) in asked {
             let run = self.plan(jobs[at], (place, &trace), preparation, manifest)?;
@@ -176,9 +183,9 @@ impl<'a> Grid<'a> {
         (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
         job.together = fitted.needs.together;
         job.measured = !setting.models_compute();
-        manifest.describe(&setting);
+        manifest.describe(&job.cell.settings.dataset, &setting);
         self.digest.update(setting.counts.edges.to_le_bytes());
-        absorb_partition(&mut self.digest, &setting);
+        absorb_parts_and_weights(&mut self.digest, &setting);
         let address = self.addresser.of(job.cell, &setting, job.epochs);
         let trace = self.out.join(TRACES).join(trace);
         let kept = self.resume

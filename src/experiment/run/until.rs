@@ -6,7 +6,7 @@ use super::grid::{Grid, Job};
 use super::{Runner, State};
 use crate::experiment::claims::open_cells;
 use crate::experiment::error::RunError;
-use crate::experiment::prepare::{Preparation, turns};
+use crate::experiment::prepare::{Preparation, data_turns};
 use crate::experiment::statistics::Looks;
 use crate::sim::SimError;
 
@@ -32,7 +32,7 @@ impl Runner<'_> {
                 job.runs[from..].iter().map(move |run| (cell, job, run))
             });
             let mut items: Vec<_> = items.collect();
-            let turns = turns(jobs.iter().map(|job| job.cell));
+            let turns = data_turns(jobs.iter().map(|job| job.cell));
             items.sort_by_key(|(cell, _, run)| (turns[*cell], run.place));
             self.train(items, preparation, state)?;
             trained = jobs.iter().map(|job| job.runs.len()).collect();

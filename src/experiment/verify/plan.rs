@@ -8,7 +8,7 @@ use crate::experiment::Error;
 use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::decisions::decisions_of;
-use crate::experiment::prepare::{Fitted, Preparation, turns};
+use crate::experiment::prepare::{Fitted, Preparation, data_turns};
 use crate::experiment::row_maker::{RowMaker, milestones};
 use crate::experiment::rows::{
     ColumnKind, ColumnSpec, DecisionRow, EpochRow, OfRun, Row, RunKey, RunRow, TrafficRow, Values,
@@ -117,12 +117,13 @@ pub fn verify_plan(
         }
         few => notes.extend(few.iter().cloned()),
     }
+    check.found.breaches.sort_by_key(|breach| breach.row);
     (check.found.breaches, notes.into_iter().collect())
 }
 
 /// The runs of cells with their rows, so that what one needs is not prepared anew for the next.
 fn in_turn<'c, 'r>(cells: &[&'c Cell], runs: &'r [RunRow]) -> Vec<(&'c Cell, usize, &'r RunRow)> {
-    let turns = turns(cells.iter().copied());
+    let turns = data_turns(cells.iter().copied());
     let mut found = Vec::new();
     for (cell, turn) in cells.iter().zip(turns) {
         let rows = runs
@@ -151,15 +152,16 @@ impl PlanCheck<'_> {
         cell: &Cell,
         preparation: &mut Preparation<'_>,
     ) -> Result<(), Error> {
-        // Whatever it ran on: nothing is trained here.
-        let mut without_device = cell.clone();
-        without_device.settings.device = DeviceConfig::default();
+        // Whatever it ran on and started from: nothing is trained here.
+        let mut planned = cell.clone();
+        planned.settings.device = DeviceConfig::default();
+        planned.settings.model.weights = None;
         // Versions that had no such column knew accuracy alone, whatever the data.
         if run.metric.is_none() {
-            without_device.settings.task.metric = Some(run.metric());
+            planned.settings.task.metric = Some(run.metric());
         }
         preparation.turn_to(&cell.settings.dataset, run.seed);
-        let fitted = preparation.fit(&without_device, run.seed)?;
+        let fitted = preparation.fit(&planned, run.seed)?;
         self.run(row, run, cell, &fitted);
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Training for Clients {
         let setting = &*self.setting;
         let (spec, device) = (&setting.model, setting.device());
         let drawn = |stage| Perceptron::new(spec, stage, setting.seed, &device);
-        initial((0..=spec.layers()).map(|stage| setting.started(stage, drawn(stage))))
+        initial((0..=spec.layers()).map(|stage| setting.with_given(stage, drawn(stage))))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -179,7 +179,7 @@ impl Shared {
     ) -> Result<Perceptron, SimError> {
         let setting = Arc::clone(worker.setting());
         let drawn = Perceptron::new(spec, stage, setting.seed, &worker.device());
-        let mut model = setting.started(stage, drawn);
+        let mut model = setting.with_given(stage, drawn);
         let mut optimizer = worker.new_optimizer();
         let dropout = worker.dropout();
         let count = Perceptron::parameters(spec, stage);

@@ -41,7 +41,7 @@ impl Training for Workers {
         let setting = &*self.setting;
         let (spec, device) = (&setting.model, setting.device());
         let drawn = |k| SubModel::new(spec, k, setting.seed, &device);
-        initial((0..spec.layers()).map(|k| setting.started(k, drawn(k))))
+        initial((0..spec.layers()).map(|k| setting.with_given(k, drawn(k))))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -152,7 +152,7 @@ impl Run {
     /// A sub-model that is to be trained on frozen inputs.
     fn stage(&self, worker: &Worker, spec: &ModelSpec, layer: usize, input: Input) -> Stage {
         let drawn = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
-        let model = worker.setting().started(layer, drawn);
+        let model = worker.setting().with_given(layer, drawn);
         let steps = self.steps.count();
         // Each sub-model has a fresh optimiser, as in the authors' `trainers/trainer.py`.
         let rounds = self.rounds.of(layer);
