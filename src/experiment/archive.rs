@@ -2,9 +2,9 @@
 //!
 //! Each run is one file, `finished/<address>.cbor.gz` in the result folder, with its rows of all
 //! tables. The address is a hash of all that the rows depend on: the cell with its settings and
-//! options, the seed, the content of the data and of given weights, the partition, the devices, the engine, and the
-//! program itself. A run with another address is another run; a file that is cut short or altered
-//! is none.
+//! options, the seed, the content of the data and of given weights, the partition, the devices, the
+//! engine, and the program itself. A run with another address is another run; a file that is cut
+//! short or altered is none.
 
 use std::fs;
 use std::io::{self, Read};

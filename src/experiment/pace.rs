@@ -16,7 +16,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Least time between two writings, in times that the first took.
     const REST: u32 = 10;
-    /// What is written faster than this needs no rest: results are there with every first run of a cell.
+    /// What is written faster than this needs no rest: results are there with every first run of a
+    /// cell.
     const FAST: Duration = Duration::from_millis(200);
 
     /// From now on.

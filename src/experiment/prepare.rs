@@ -50,8 +50,8 @@ impl Fitted {
     }
 }
 
-/// Of each cell the turn of its data set. Runs go data set by data set, and in each seed by seed, so
-/// that what was prepared of one is not needed any more at the next.
+/// Of each cell the turn of its data set. Runs go data set by data set, and in each seed by seed,
+/// so that what was prepared of one is not needed any more at the next.
 pub(super) fn data_turns<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<usize> {
     let mut met: Vec<&DatasetSpec> = Vec::new();
     let turn = |cell: &'c Cell| {
@@ -342,8 +342,9 @@ impl<'a> Preparation<'a> {
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
         if let Some(given) = &setting.weights {
-            let checked = given.check(&training.initial());
-            checked.map_err(|error| misfit(cell, "model.weights", &error))?;
+            let unfit = |error| format!("{error} (cell \"{}\")", cell.name);
+            let checked = given.check(&training.initial()).map_err(unfit);
+            checked.map_err(|what| cell.refuse("model.weights", what))?;
         }
         Ok(Fitted {
             setting,

@@ -33,7 +33,8 @@ impl GivenWeights {
         })
     }
 
-    /// Checks that they are those of a training that starts from so many parameters, by name and sizes.
+    /// Checks that they are those of a training that starts from these parameters, by name and
+    /// sizes.
     ///
     /// # Errors
     /// The first that is missing, of other sizes, not finite or too many.

@@ -16,6 +16,7 @@ kind = "gcn"
 epochs = 2
 [partition]
 method = "random"
+workers = 2
 [network]
 preset = "ethernet-1g"
 [sweep]
