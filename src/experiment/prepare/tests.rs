@@ -54,8 +54,9 @@ fn what_is_of_other_data_and_seeds_is_let_go_where_it_is_large() {
     assert_eq!(fit(0, 1, usize::MAX).1, (1, 3));
     assert_eq!(fit(1, 1, usize::MAX).1, (2, 4));
     // All of the other data set goes, and of this one what is of the other seed.
-    let (again, left) = fit(0, 0, 0);
-    assert_eq!(left, (1, 1));
+    assert_eq!(fit(3, 1, 0).1, (1, 2));
+    let (again, left) = fit(0, 0, usize::MAX);
+    assert_eq!(left, (2, 3));
     // Made again it is the same.
     assert!(!Arc::ptr_eq(&first, &again));
     assert_eq!(first, again);
