@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use super::rows::RunRow;
 use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
 use crate::atomic;
-use crate::graph::{DataSummary, DatasetSpec};
+use crate::graph::{Csr, DataSummary};
 use crate::memory;
 use crate::sim::{Engine, Setting};
 
@@ -34,8 +35,8 @@ pub(super) struct Manifest {
     fixed: Value,
     started: String,
     devices: Vec<String>,
-    /// Every data set that is trained on, by what the experiment says of it.
-    data: Vec<(DatasetSpec, DataSummary)>,
+    /// Every data set that is trained on, with its graph, by which it is known.
+    data: Vec<(Arc<Csr>, DataSummary)>,
 }
 
 impl Manifest {
@@ -88,18 +89,21 @@ impl Manifest {
     }
 
     /// Adds what a setting says of data and devices.
-    pub(super) fn describe(&mut self, data: &DatasetSpec, setting: &Setting) {
+    pub(super) fn describe(&mut self, setting: &Setting) {
         for device in &setting.devices {
             if !self.devices.contains(&device.description) {
                 self.devices.push(device.description.clone());
             }
         }
-        if self.data.iter().all(|(known, _)| known != data) {
+        let dataset = &setting.dataset;
+        let known = |(graph, _): &(Arc<Csr>, DataSummary)| Arc::ptr_eq(graph, &dataset.graph);
+        if !self.data.iter().any(known) {
+            let graph = Arc::clone(&dataset.graph);
             let summary = match &setting.shards {
                 Some(shards) => shards.meta().data.clone(),
-                None => setting.dataset.summary(),
+                None => dataset.summary(),
             };
-            self.data.push((data.clone(), summary));
+            self.data.push((graph, summary));
         }
     }
 
