@@ -1,7 +1,7 @@
 """Runs the authors' programs and grapevine on the same and prints the two side by side; scripts/authors calls it.
 
     beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--parts FILE]
-        [--workers 4] [--seeds 5] [--quick]
+        [--weights DIR] [--workers 4] [--seeds 5] [--quick]
 """
 
 import argparse
@@ -62,6 +62,7 @@ def arguments():
     options.add_argument("--only", nargs="+", choices=list(CLONES), default=list(CLONES))
     options.add_argument("--graph", type=Path, help="a graph in the form of `npz-edges` with features and masks (default: Cora)")
     options.add_argument("--parts", type=Path, help="a line with the worker of each node (default: random parts)")
+    options.add_argument("--weights", type=Path, help="a folder with initial weights, <program>-<experiment>-<seed>.npz (default: drawn ones)")
     options.add_argument("--workers", type=int, default=4)
     options.add_argument("--seeds", type=int, default=5, help="at most so many for accuracies")
     options.add_argument("--quick", action="store_true", help="bytes and losses alone, without the runs that accuracies take")
@@ -70,11 +71,22 @@ def arguments():
         wrong(f"--graph {chosen.graph} is not a file")
     if chosen.parts and not chosen.parts.is_file():
         wrong(f"--parts {chosen.parts} is not a file")
+    if chosen.weights:
+        check_weights(chosen)
     if chosen.workers < 2:
         wrong("--workers must be at least 2: the authors' programs send nothing with one")
     if chosen.seeds < 1:
         wrong("--seeds must be at least 1")
     return chosen
+
+
+def check_weights(chosen):
+    """The folder with weights must have some for what is to run."""
+    if not chosen.weights.is_dir():
+        wrong(f"--weights {chosen.weights} is not a folder")
+    names = [f"{code}-{name}" for code in chosen.only for name in cases.experiments(code, None, None)]
+    if not any((chosen.weights / f"{name}-0.npz").exists() for name in names):
+        wrong(f"{chosen.weights} has no weights for any experiment of {', '.join(chosen.only)}; files are called as {names[0]}-0.npz")
 
 
 def graphs(chosen, out):
@@ -114,6 +126,22 @@ def given(chosen, graph):
     return chosen.parts.resolve()
 
 
+def give_weights(code, experiments, pairs, folder):
+    """Experiments from which both sides start begin with the files of the folder, those without any with drawn weights. The names of the former."""
+    given = []
+    for name in sorted({pair["experiment"] for pair in pairs if pair["start"] == "ours"}):
+        experiment = experiments[name]
+        files = [folder / f"{code}-{name}-{seed}.npz" for seed in experiment["seeds"]]
+        if not any(file.exists() for file in files):
+            continue
+        missing = [file for file in files if not file.exists()]
+        if missing:
+            wrong(f"{missing[0]} is not there, and other seeds of `{name}` are; give all, or fewer with --seeds")
+        experiment["settings"]["model"]["weights"] = str(folder.resolve() / f"{code}-{name}-{{seed}}.npz")
+        given.append(name)
+    return given
+
+
 def jobs_of(code, pairs, experiments, parts):
     """The authors' side: a job for each pair and seed."""
     for number, pair in enumerate(pairs):
@@ -134,6 +162,7 @@ def compare(code, chosen, out, path, files):
     for experiment in experiments.values():
         experiment["seeds"] = experiment["seeds"][: chosen.seeds]
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
+    given = give_weights(code, experiments, pairs, chosen.weights) if chosen.weights else []
     parts = {file: cut(chosen, out, file) for file in files}
     made, shown = {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}
     for pair in pairs:
@@ -166,6 +195,8 @@ def compare(code, chosen, out, path, files):
     graph = inputs.Graph(files[0])
     boundary = graph.boundary_rows(numpy.loadtxt(parts[files[0]], dtype=int))
     kind = "given" if chosen.parts else "random"
+    for name in given:
+        shown["notes"].append(f"`{name}` starts from the weights in {chosen.weights}")
     shown["notes"].insert(0, f"{graph.nodes:,} nodes, {chosen.workers} {kind} parts, {boundary:,} boundary rows")
     return tables.side_by_side(f"{NAMES[code]} ({CLONES[code][1]} at {CLONES[code][2][:7]})", shown)
 

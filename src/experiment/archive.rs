@@ -2,14 +2,14 @@
 //!
 //! Each run is one file, `finished/<address>.cbor.gz` in the result folder, with its rows of all
 //! tables. The address is a hash of all that the rows depend on: the cell with its settings and
-//! options, the seed, the content of the data, the partition, the devices, the engine, and the
-//! program itself. A run with another address is another run; a file that is cut short or altered
-//! is none.
+//! options, the seed, the content of the data and of given weights, the partition, the devices, the
+//! engine, and the program itself. A run with another address is another run; a file that is cut
+//! short or altered is none.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -49,8 +49,8 @@ impl Address {
 pub(super) struct Addresser {
     /// Hash of what all runs of an experiment have in common.
     common: Sha256,
-    /// Data that have been hashed before: several cells train on the same.
-    data: Vec<(Arc<Dataset>, [u8; 32])>,
+    /// Data that have been hashed before: several cells train on the same. Not held here.
+    data: Vec<(Weak<Dataset>, [u8; 32])>,
 }
 
 impl Addresser {
@@ -95,24 +95,30 @@ impl Addresser {
         if setting.shards.is_none() {
             hash.update(self.fingerprint(&setting.dataset));
         }
-        absorb_partition(&mut hash, setting);
+        absorb_parts_and_weights(&mut hash, setting);
         Address(format!("{:x}", hash.finalize()))
     }
 
     fn fingerprint(&mut self, data: &Arc<Dataset>) -> [u8; 32] {
         // By place: cells on the same data share them, and a comparison of contents would cost what
         // the memo saves.
-        if let Some((_, known)) = self.data.iter().find(|(seen, _)| Arc::ptr_eq(seen, data)) {
+        let same = |(seen, _): &&(Weak<Dataset>, _)| std::ptr::eq(seen.as_ptr(), Arc::as_ptr(data));
+        if let Some((_, known)) = self.data.iter().find(same) {
             return *known;
         }
         let fingerprint = data.fingerprint();
-        self.data.push((Arc::clone(data), fingerprint));
+        self.data.push((Arc::downgrade(data), fingerprint));
         fingerprint
     }
 }
 
-/// Who has which node, and in which chunk; of shards what is in them.
-pub(super) fn absorb_partition(hash: &mut Sha256, setting: &Setting) {
+/// What a run starts from, where that was given; and who has which node, and in which chunk, or of
+/// shards what is in them.
+pub(super) fn absorb_parts_and_weights(hash: &mut Sha256, setting: &Setting) {
+    if let Some(given) = &setting.weights {
+        absorb(hash, b"weights");
+        hash.update(given.hash());
+    }
     if let Some(shards) = &setting.shards {
         hash.update(shards.hash());
         return;

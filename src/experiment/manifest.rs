@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use super::rows::RunRow;
 use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
 use crate::atomic;
-use crate::graph::{Csr, DataSummary};
+use crate::graph::{DataSummary, DatasetSpec};
 use crate::memory;
 use crate::sim::{Engine, Setting};
 
@@ -35,8 +34,8 @@ pub(super) struct Manifest {
     fixed: Value,
     started: String,
     devices: Vec<String>,
-    /// Every data set that is trained on, with its graph, by which it is known.
-    data: Vec<(Arc<Csr>, DataSummary)>,
+    /// Every data set that is trained on, by what the experiment says of it.
+    data: Vec<(DatasetSpec, DataSummary)>,
 }
 
 impl Manifest {
@@ -89,21 +88,18 @@ impl Manifest {
     }
 
     /// Adds what a setting says of data and devices.
-    pub(super) fn describe(&mut self, setting: &Setting) {
+    pub(super) fn describe(&mut self, data: &DatasetSpec, setting: &Setting) {
         for device in &setting.devices {
             if !self.devices.contains(&device.description) {
                 self.devices.push(device.description.clone());
             }
         }
-        let dataset = &setting.dataset;
-        let known = |(graph, _): &(Arc<Csr>, DataSummary)| Arc::ptr_eq(graph, &dataset.graph);
-        if !self.data.iter().any(known) {
-            let graph = Arc::clone(&dataset.graph);
+        if self.data.iter().all(|(known, _)| known != data) {
             let summary = match &setting.shards {
                 Some(shards) => shards.meta().data.clone(),
-                None => dataset.summary(),
+                None => setting.dataset.summary(),
             };
-            self.data.push((graph, summary));
+            self.data.push((data.clone(), summary));
         }
     }
 

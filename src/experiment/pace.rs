@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Results are written after every cell, and within a cell after the first seed that ends so long
-/// after the last time.
+/// Results are written with the first and the last run of every cell, and after any other that ends
+/// so long after the last time.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// When results are written: they are written whole, so that what takes long to write is written
@@ -16,7 +16,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Least time between two writings, in times that the first took.
     const REST: u32 = 10;
-    /// What is written faster than this needs no rest: results are there at every end of a cell.
+    /// What is written faster than this needs no rest: results are there with every first run of a
+    /// cell.
     const FAST: Duration = Duration::from_millis(200);
 
     /// From now on.
@@ -41,13 +42,9 @@ impl Pace {
         Ok(())
     }
 
-    /// Whether to write, at the end of a cell or within one.
-    pub(super) fn is_due(&self, cell_ended: bool) -> bool {
-        let wait = if cell_ended {
-            Duration::ZERO
-        } else {
-            WRITE_EVERY
-        };
+    /// Whether to write after a run that is the first or last of its cell, or after another.
+    pub(super) fn is_due(&self, marks: bool) -> bool {
+        let wait = if marks { Duration::ZERO } else { WRITE_EVERY };
         let rest = if self.took < Self::FAST {
             Duration::ZERO
         } else {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::RunError;
 use crate::sim::SimError;
 
-/// Part `number` of `of`: of all runs in their order every `of`-th, from the `number`-th on.
+/// Part `number` of `of`: of all runs, cell by cell, every `of`-th, from the `number`-th on.
 /// Seeds of a cell thereby go to different parts, which take about equally long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Share {

@@ -5,6 +5,8 @@ mod counted;
 mod memo;
 mod refusals;
 mod sharded;
+#[cfg(test)]
+mod tests;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
     ExpectedGraph, FitEnd, Metric, Partition, PartitionMethod, PartitionSpec, RawDataset, Shards,
 };
-use crate::model::ModelSpec;
+use crate::model::{GivenWeights, ModelSpec};
 use crate::net::Framing;
 use crate::sim::{
     ComputeTiming, DeviceConfig, Engine, Repartitioner, Setting, SimError, Timing, WorkerDevice,
@@ -26,7 +28,7 @@ use crate::sim::{
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::keeps_checkpoints;
+use refusals::{keeps_checkpoints, misfit};
 
 /// A cell and seed that can run: its setting, and its strategy fitted to it.
 pub struct Fitted {
@@ -48,6 +50,22 @@ impl Fitted {
     }
 }
 
+/// Of each cell the turn of its data set. Runs go data set by data set, and in each seed by seed,
+/// so that what was prepared of one is not needed any more at the next.
+pub(super) fn data_turns<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<usize> {
+    let mut met: Vec<&DatasetSpec> = Vec::new();
+    let turn = |cell: &'c Cell| {
+        let data = &cell.settings.dataset;
+        met.iter()
+            .position(|known| *known == data)
+            .unwrap_or_else(|| {
+                met.push(data);
+                met.len() - 1
+            })
+    };
+    cells.map(turn).collect()
+}
+
 /// A graph dealt out to workers, and how long that took.
 #[derive(Clone)]
 struct Parts {
@@ -62,6 +80,14 @@ struct Parts {
     took: Duration,
 }
 
+impl Parts {
+    /// Bytes of what grows with the graph.
+    fn bytes(&self) -> usize {
+        let chunks = self.chunks.as_ref().map_or(0, |chunks| chunks.plan.bytes());
+        self.partition.assignment.len() * size_of::<u32>() + self.boundary.bytes() + chunks
+    }
+}
+
 /// Makes settings, remembering data, partitions and devices between cells.
 pub struct Preparation<'a> {
     registry: &'a Registry,
@@ -72,6 +98,7 @@ pub struct Preparation<'a> {
     split: Memo<(DatasetSpec, Option<Metric>, u64, bool), Arc<Dataset>>,
     parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
     shards: Memo<DatasetSpec, Arc<Shards>>,
+    weights: Memo<PathBuf, Arc<GivenWeights>>,
     /// Data sets without their nodes, by the hash of the shards that have them.
     outlines: Memo<[u8; 32], Arc<Dataset>>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
@@ -102,6 +129,7 @@ impl<'a> Preparation<'a> {
             split: Memo(Vec::new()),
             parts: Memo(Vec::new()),
             shards: Memo(Vec::new()),
+            weights: Memo(Vec::new()),
             outlines: Memo(Vec::new()),
             fits: Memo(Vec::new()),
             note: Box::new(|_| ()),
@@ -180,6 +208,26 @@ impl<'a> Preparation<'a> {
         self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.shards.0.retain(|(spec, _)| specs.contains(&spec));
+    }
+
+    /// What follows is of this data set and seed for a while. Where what is remembered has become
+    /// large, that of others is let go and, when its turn comes again, made again.
+    pub(super) fn turn_to(&mut self, data: &DatasetSpec, seed: u64) {
+        /// To divide a graph of so many bytes twice, once for the plan of all runs and once for the
+        /// training, takes less than a few epochs on it.
+        const LARGE: usize = 256 << 20;
+        self.keep_at_most(LARGE, data, seed);
+    }
+
+    /// Lets go of what is of other data sets and seeds where all takes more than so many bytes.
+    fn keep_at_most(&mut self, bytes: usize, data: &DatasetSpec, seed: u64) {
+        let parts = self.parts.0.iter().map(|(_, parts)| parts.bytes());
+        let graphs = self.raw.0.iter().map(|(_, raw)| raw.bytes());
+        if parts.chain(graphs).sum::<usize>() > bytes {
+            self.keep_only(&[data]);
+            self.split.0.retain(|((.., of, _), _)| *of == seed);
+            self.parts.0.retain(|((.., of), _)| *of == seed);
+        }
     }
 
     /// The same for another engine.
@@ -293,6 +341,11 @@ impl<'a> Preparation<'a> {
             .fit(&setting)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
+        if let Some(given) = &setting.weights {
+            let unfit = |error| format!("{error} (cell \"{}\")", cell.name);
+            let checked = given.check(&training.initial()).map_err(unfit);
+            checked.map_err(|what| cell.refuse("model.weights", what))?;
+        }
         Ok(Fitted {
             setting,
             needs,
@@ -312,7 +365,7 @@ impl<'a> Preparation<'a> {
 
     /// The setting of these parts, with network and compute as the cell has them.
     fn assemble(
-        &self,
+        &mut self,
         cell: &Cell,
         seed: u64,
         dataset: Arc<Dataset>,
@@ -343,6 +396,7 @@ impl<'a> Preparation<'a> {
         let topology = timing.between(topology);
         Ok(Setting {
             model,
+            weights: self.weights(cell, seed)?,
             dataset,
             partition: parts.partition,
             boundary: parts.boundary,
@@ -370,6 +424,24 @@ impl<'a> Preparation<'a> {
             engine: self.engine.clone(),
             seed,
         })
+    }
+
+    /// What a cell starts from, where it has that from a file. Plans do not ask for it.
+    pub(super) fn weights(
+        &mut self,
+        cell: &Cell,
+        seed: u64,
+    ) -> Result<Option<Arc<GivenWeights>>, ConfigError> {
+        let Some(path) = cell.settings.model.weights.as_ref().filter(|_| !self.plans) else {
+            return Ok(None);
+        };
+        let path = path.to_string_lossy().replace("{seed}", &seed.to_string());
+        let path = self.base.join(path);
+        let read = || GivenWeights::read(&path).map(Arc::new);
+        let given = self.weights.get(path.clone(), read);
+        Ok(Some(
+            given.map_err(|error| misfit(cell, "model.weights", &error))?,
+        ))
     }
 
     /// Whether the engine can run the cell: where workers are processes, there must be one of each,

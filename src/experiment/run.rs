@@ -1,4 +1,4 @@
-//! Runs an experiment cell by cell and writes what is there after each.
+//! Runs an experiment, data set by data set and seed by seed, and writes what is there.
 
 mod grid;
 mod lanes;
@@ -94,8 +94,8 @@ struct State<'a> {
 type Item<'a> = (usize, &'a Job<'a>, &'a Planned);
 
 impl Runner<'_> {
-    /// Prepares every cell, then trains each with every seed; tables and manifest are written after
-    /// each cell, and after each seed that takes long.
+    /// Prepares every cell, then trains each with every seed; tables and manifest are written with
+    /// the first and the last seed of each cell, and after each run that takes long.
     ///
     /// # Errors
     /// Bad input is reported before anything is trained or written. A failing run ends the
@@ -214,7 +214,8 @@ impl Runner<'_> {
         preparation: &mut Preparation<'_>,
         state: &mut State<'_>,
     ) -> Result<(), RunError> {
-        let mut left = vec![0_usize; items.last().map_or(0, |(cell, ..)| cell + 1)];
+        let cells = items.iter().map(|(cell, ..)| cell + 1).max();
+        let mut left = vec![0_usize; cells.unwrap_or(0)];
         for (cell, ..) in &items {
             left[*cell] += 1;
         }
@@ -224,6 +225,7 @@ impl Runner<'_> {
             room: Room::new(memory::free()),
             progress: state.progress,
         };
+        let all = left.clone();
         let work = |item: Item<'a>| {
             let (_, job, run) = item;
             let begun = Instant::now();
@@ -233,9 +235,10 @@ impl Runner<'_> {
         let mut failed = None;
         let stops = |(_, ended, _): &(_, Result<_, Failing>, _)| matches!(ended, Err((_, error)) if !self.goes_on_after(error));
         in_lanes(self.jobs, items, work, stops, |(item, ended, took)| {
+            // The first of a cell, for those after it may take long; and the last.
+            let marks = left[item.0] == all[item.0] || left[item.0] == 1;
             left[item.0] -= 1;
-            let cell_ended = left[item.0] == 0;
-            if let Err(error) = self.take(state, item, ended, (took, cell_ended)) {
+            if let Err(error) = self.take(state, item, ended, (took, marks)) {
                 // What fails later, beside it, is not told: one message says enough.
                 failed.get_or_insert(error);
             }
@@ -253,7 +256,7 @@ impl Runner<'_> {
         state: &mut State<'_>,
         (cell, job, run): Item<'_>,
         ended: Result<Ended, Failing>,
-        (took, cell_ended): (Option<Duration>, bool),
+        (took, marks): (Option<Duration>, bool),
     ) -> Result<(), RunError> {
         if let Some(left) = state.outlook.ended(&job.cell.name, took) {
             state.progress.outlook(left / self.jobs as f64);
@@ -288,7 +291,7 @@ impl Runner<'_> {
             });
         }
         state.collected.put((cell, run.place), rows);
-        if !goes_on || (!run.kept && state.pace.is_due(cell_ended)) {
+        if !goes_on || (!run.kept && state.pace.is_due(marks)) {
             let State {
                 manifest,
                 notes,

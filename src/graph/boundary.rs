@@ -145,6 +145,16 @@ impl BoundaryPlan {
         self.parts.len()
     }
 
+    /// Bytes of its lists of nodes and rows, of which the halo's is there three times: with its
+    /// rows, and with those who send them.
+    pub(crate) fn bytes(&self) -> usize {
+        let lists = self
+            .parts
+            .iter()
+            .map(|part| part.owned.len() + 3 * part.halo.len());
+        lists.sum::<usize>() * size_of::<u32>()
+    }
+
     /// Number of rows of worker `from` that worker `to` needs.
     pub fn rows(&self, from: usize, to: usize) -> usize {
         self.parts[to].receives[from].len()

@@ -103,6 +103,11 @@ impl RawDataset {
         }
     }
 
+    /// Bytes of the edges and features.
+    pub(crate) fn bytes(&self) -> usize {
+        self.graph.edges() * size_of::<u32>() + self.features.bytes()
+    }
+
     /// The same with an account of how it was read.
     pub(super) fn read_as(mut self, reading: Reading) -> Self {
         self.reading = Arc::new(reading);

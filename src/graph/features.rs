@@ -174,6 +174,16 @@ impl Features {
         }
     }
 
+    /// Bytes that all of them take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let values = match self {
+            Self::Dense { values, .. } | Self::Sparse { values, .. } => values.len(),
+            Self::Coded(rows) if rows.is_mapped() => 0,
+            Self::Coded(rows) => rows.rows() * rows.width(),
+        };
+        values * self.value_bytes()
+    }
+
     /// Number of values that are stored of a row.
     pub(crate) fn stored_of(&self, row: u32) -> usize {
         match self {

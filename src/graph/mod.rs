@@ -77,6 +77,7 @@ pub use features::Features;
 pub use labels::{Label, Labels, Several};
 pub(crate) use larger::Room;
 pub(crate) use lists::Lists;
+pub(crate) use loaders::all_arrays;
 pub use metric::{Metric, Task, TaskSpec};
 pub(crate) use partition::CONCENTRATIONS;
 pub use partition::{CutPart, EdgeMethod, Known, Partition, VertexCut};

@@ -1,5 +1,7 @@
 //! What an experiment file may say about models and optimisers.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// The `[model]` section.
@@ -49,6 +51,10 @@ pub struct ModelConfig {
     // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub head_biases: bool,
+    /// An `.npz` file with the first weights, in place of drawn ones: an array for each parameter,
+    /// named as `grapevine weights` names them; `{seed}` in its name is the seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
     /// Normalisation between layers. Default `none`.
     #[serde(default)]
     pub norm: NormKind,

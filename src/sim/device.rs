@@ -212,6 +212,7 @@ mod tests {
             gain: 1.0,
             biases: Biases::default(),
             head_biases: false,
+            weights: None,
         };
         ModelSpec::new(&config, 10, 3)
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use burn::module::Module;
 use burn::tensor::Device;
 
 use super::{Cluster, ComputeTiming, Engine, Memory, SimError, TrainingConfig, WorkerDevice};
@@ -13,7 +14,7 @@ use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, Csr, Dataset, ExpectedGraph, Features, Labels,
     PartData, Partition, Peers, Shards, Steps, Task,
 };
-use crate::model::{ModelSpec, OptimizerConfig};
+use crate::model::{GivenWeights, Gnn, ModelSpec, OptimizerConfig};
 use crate::net::{AllReduceKind, ExchangeKind, Framing, Topology};
 
 pub use repartition::Repartitioner;
@@ -44,6 +45,8 @@ pub struct Setting {
     pub partitioning: Duration,
     /// Sizes of the model.
     pub model: ModelSpec,
+    /// What it starts from, where that was given.
+    pub weights: Option<Arc<GivenWeights>>,
     /// How parameters are updated.
     pub optimizer: OptimizerConfig,
     /// How long is trained and how often evaluated.
@@ -84,6 +87,24 @@ impl Setting {
     /// at rather than trained.
     pub fn device(&self) -> Device {
         self.devices[0].place.device.clone().autodiff()
+    }
+
+    /// The model with its first parameters, the same on every worker.
+    pub(crate) fn new_model(&self, device: &Device) -> Gnn {
+        let drawn = Gnn::new(&self.model, self.seed, device);
+        match &self.weights {
+            Some(given) => given.put(drawn, ""),
+            None => drawn,
+        }
+    }
+
+    /// Sub-model `number` of a strategy that trains several, which drew its first parameters: with
+    /// those that were given instead, if some were.
+    pub fn with_given<M: Module>(&self, number: usize, drawn: M) -> M {
+        match &self.weights {
+            Some(given) => given.put(drawn, &format!("{number}.")),
+            None => drawn,
+        }
     }
 
     /// The steps of an epoch in which every worker trains the nodes that it owns; one without

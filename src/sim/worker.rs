@@ -224,9 +224,9 @@ impl Worker {
         &self.device.place
     }
 
-    /// The model of the experiment with its seeded initial parameters, the same on every worker.
+    /// The model of the experiment with its first parameters, the same on every worker.
     pub fn new_model(&self) -> Gnn {
-        let model = Gnn::new(&self.setting.model, self.setting.seed, &self.device());
+        let model = self.setting.new_model(&self.device());
         self.trains(parameter_count(&model));
         model
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::graph::PartitionSpec;
-use crate::model::{Gnn, LayerSpec, ModelSpec, NamedParameter, named_parameters};
+use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
 use crate::sim::{
     Checkpoints, Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate,
 };
@@ -195,7 +195,7 @@ pub trait Training: Send + Sync {
     /// them. Default: those of the experiment's model. One that trains other models says so here.
     fn initial(&self) -> Vec<NamedParameter> {
         let setting = self.setting();
-        named_parameters(&Gnn::new(&setting.model, setting.seed, &setting.device()))
+        named_parameters(&setting.new_model(&setting.device()))
     }
 
     /// The program of one worker, run on all workers at once. It does what its plan says, phase by

@@ -170,6 +170,25 @@ impl Case {
         devices
     }
 
+    fn model(&self) -> ModelConfig {
+        ModelConfig {
+            kind: self.kind,
+            layers: self.layers,
+            hidden: self.hidden,
+            heads: self.heads,
+            dropout: self.dropout,
+            norm: self.norm,
+            residual: self.residual,
+            self_loops: self.self_loops,
+            input_dropout: self.input_dropout,
+            init: self.init,
+            gain: self.gain,
+            biases: Biases::Each(self.biases),
+            head_biases: self.head_biases,
+            weights: None,
+        }
+    }
+
     pub(crate) fn setting(&self, strategy: &dyn Strategy) -> Arc<Setting> {
         let base = Path::new(env!("CARGO_MANIFEST_DIR"));
         let spec: DatasetSpec = toml::from_str(self.data).expect("a data set");
@@ -202,21 +221,6 @@ impl Case {
                 seed: self.seed,
             })
         });
-        let config = ModelConfig {
-            kind: self.kind,
-            layers: self.layers,
-            hidden: self.hidden,
-            heads: self.heads,
-            dropout: self.dropout,
-            norm: self.norm,
-            residual: self.residual,
-            self_loops: self.self_loops,
-            input_dropout: self.input_dropout,
-            init: self.init,
-            gain: self.gain,
-            biases: Biases::Each(self.biases),
-            head_biases: self.head_biases,
-        };
         let preset = format!("preset = \"{}\"\n{}", self.network, self.wiring);
         let network = NetworkSpec {
             all_reduce: self.all_reduce,
@@ -233,7 +237,8 @@ impl Case {
             topology = timing.between(topology);
         }
         Arc::new(Setting {
-            model: ModelSpec::new(&config, dataset.features.width(), dataset.classes),
+            weights: None,
+            model: ModelSpec::new(&self.model(), dataset.features.width(), dataset.classes),
             dataset: Arc::clone(&dataset),
             partition: Arc::new(partition),
             counts: Arc::new(BoundaryCounts::new(&boundary, &dataset.features)),

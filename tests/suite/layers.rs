@@ -226,6 +226,7 @@ fn a_model_has_as_many_parameters_as_it_states_and_rows_as_wide() {
                 residual,
                 self_loops: None,
                 head_biases: false,
+                weights: None,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = Gnn::new(&spec, 0, &device);
@@ -267,6 +268,7 @@ fn a_residual_layer_adds_its_input_between_the_first_and_the_last() {
             residual,
             self_loops: None,
             head_biases: false,
+            weights: None,
         };
         Gnn::new(&ModelSpec::new(&config, 4, 4), 0, &device)
     };
@@ -304,6 +306,7 @@ fn parameters_of_a_layer_stand_where_the_model_says_and_matter_to_it_alone() {
                 residual: false,
                 self_loops: None,
                 head_biases: false,
+                weights: None,
             };
             let spec = ModelSpec::new(&config, 5, 3);
             let model = || Gnn::new(&spec, 1, &device.clone().autodiff());
@@ -359,6 +362,7 @@ fn gat_alone(layers: usize, hidden: usize, heads: usize, head_biases: bool) -> M
         gain: 1.0,
         biases: Biases::default(),
         head_biases,
+        weights: None,
     }
 }
 

@@ -1043,6 +1043,107 @@ fn weights_are_files_of_what_each_run_starts_from() {
 }
 
 #[test]
+fn runs_start_from_weights_of_a_file() {
+    // Without its claims, which are about other strategies.
+    let folder = folder_with(EXPERIMENT.split("[[claim]]").next().unwrap());
+    let strategies = |with: &dyn Fn(&str) -> String| {
+        let of = |label: &str, options: &str| {
+            format!("{{ label = \"{label}\", {options}{} }}", with(label))
+        };
+        let entries = [
+            of("full", "kind = \"full\""),
+            of("retexo", "kind = \"retexo\""),
+            of("clients", "kind = \"retexo\", form = \"distributed\""),
+        ];
+        format!("strategy=[{}]", entries.join(", "))
+    };
+    let drawn = strategies(&|_| String::new());
+    let from = |file: &str| {
+        strategies(&|label| {
+            format!(
+                ", with = {{ \"model.weights\" = \"{}\" }}",
+                file.replace("CELL", label)
+            )
+        })
+    };
+    let call = |command: &str, out: &str, sets: &[&str]| {
+        let mut arguments = vec![command, "x.toml", "--out", out, "--quiet"];
+        for set in sets {
+            arguments.extend(["--set", set]);
+        }
+        grapevine(folder.path(), &arguments)
+    };
+    call("weights", "w", &[&drawn]).expect(0);
+    // The same weights by another way: the same training.
+    call("run", "drawn", &[&drawn]).expect(0);
+    call("run", "given", &[&from("w/CELL-{seed}.npz")]).expect(0);
+    let losses = |out: &str| {
+        let epochs = fs::read_to_string(folder.path().join(out).join("epochs.csv")).unwrap();
+        let mut rows = epochs.lines().map(|row| row.split(',').map(str::to_owned));
+        let loss = rows.next().unwrap().position(|head| head == "train_loss");
+        rows.map(|mut row| row.nth(loss.unwrap()).unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(losses("drawn"), losses("given"));
+    // Another seed draws others, but starts where the file says.
+    let other = ["seeds=[7]", &from("w/CELL-1.npz")];
+    call("weights", "other", &other).expect(0);
+    for cell in ["full", "retexo", "clients"] {
+        let read = |file: String| fs::read(folder.path().join(file)).unwrap();
+        assert_eq!(
+            read(format!("other/{cell}-7.npz")),
+            read(format!("w/{cell}-1.npz"))
+        );
+    }
+    // Other values under the same name are another run.
+    let one = [
+        "seeds=[0]",
+        "strategy=[{ kind = \"full\" }]",
+        "model.weights=changing.npz",
+    ];
+    let copy = |from: &str| {
+        fs::copy(folder.path().join(from), folder.path().join("changing.npz")).unwrap()
+    };
+    copy("w/full-0.npz");
+    call("run", "changed", &one).expect(0);
+    let before = losses("changed");
+    copy("w/full-1.npz");
+    let resumed = ["run", "x.toml", "--out", "changed", "--resume", "--quiet"];
+    let sets = one.iter().flat_map(|set| ["--set", set]);
+    grapevine(
+        folder.path(),
+        &resumed.into_iter().chain(sets).collect::<Vec<_>>(),
+    )
+    .expect(0);
+    assert_ne!(losses("changed"), before);
+    let other_model = "retexo-0.npz: has no array `convs.0.weight` of 32 × 8; without `weights`, `grapevine weights` writes a file with all arrays that are needed (cell \"full\")";
+    for (weights, told) in [
+        ("w/none-{seed}.npz", "cannot read"),
+        ("w/retexo-{seed}.npz", other_model),
+    ] {
+        let refused = call(
+            "run",
+            "refused",
+            &[&drawn, &format!("model.weights={weights}")],
+        );
+        let stderr = refused.expect(2).stderr;
+        assert!(stderr.contains(told), "{stderr}");
+    }
+    let wider = call(
+        "run",
+        "refused",
+        &[
+            "model.hidden=9",
+            "strategy=[{ kind = \"full\" }]",
+            "model.weights=w/full-0.npz",
+        ],
+    );
+    let stderr = wider.expect(2).stderr;
+    let told = "array `convs.0.weight` has 32 × 8 values; the model has 32 × 9";
+    assert!(stderr.contains(told), "{stderr}");
+}
+
+#[test]
 fn the_operations_of_an_epoch_are_timed_on_a_device() {
     let folder = tempfile::tempdir().unwrap();
     let kernels = |arguments: &[&str]| {

@@ -239,7 +239,7 @@ fn a_failure_ends_the_rest_otherwise_and_leaves_a_report_of_what_was_done() {
     );
     let out = folder.path().join("out");
     let runs = fs::read_to_string(out.join("runs.csv")).unwrap();
-    assert_eq!(runs.lines().count(), 1 + 4 + 1);
+    assert_eq!(runs.lines().count(), 1 + 2 + 1);
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("stuck") && report.contains("isolated"));
     assert!(report.contains("Not finished"), "{report:.2000}");

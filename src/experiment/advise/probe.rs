@@ -90,6 +90,8 @@ impl Probe {
     fn small(self, cell: &Cell, base: &Path) -> Result<Cell, Error> {
         let mut small = cell.clone();
         let settings = &mut small.settings;
+        // It has seeds of its own, and a model of other sizes where its graph is drawn.
+        settings.model.weights = None;
         if let Some(counts) = &settings.dataset.counts {
             settings.dataset = DatasetSpec {
                 synthetic: Some(alike(counts, self.nodes, base)?),

@@ -8,7 +8,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
          layers, hidden, heads, dropout, input_dropout, self_loops, init, gain, biases, \
-         head_biases, norm, residual",
+         head_biases, weights, norm, residual",
     ),
     (
         "weight_decay",

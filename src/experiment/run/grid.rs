@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::TRACES;
-use crate::experiment::archive::{Address, Addresser, Archive, absorb_partition};
+use crate::experiment::archive::{Address, Addresser, Archive, absorb_parts_and_weights};
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::error::{Error, RunError};
 use crate::experiment::manifest::Manifest;
 use crate::experiment::part::Share;
-use crate::experiment::prepare::Preparation;
+use crate::experiment::prepare::{Preparation, data_turns};
 use crate::experiment::rows::distinct;
 use crate::experiment::trace::RunNames;
 use crate::experiment::uneven::note_on_steps;
@@ -103,77 +103,104 @@ impl<'a> Grid<'a> {
         manifest: &mut Manifest,
     ) -> Result<(Vec<Job<'a>>, Vec<String>), RunError> {
         let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
-        let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();
-        let mut jobs = Vec::new();
-        for cell in cells {
-            let mut job = Job {
-                cell,
-                method: cell.settings.partition.method,
-                steps: None,
-                epochs: 0,
-                note: None,
-                together: false,
-                measured: false,
-                runs: Vec::new(),
-            };
-            self.extend(&mut job, &places, preparation, manifest)?;
-            if !job.runs.is_empty() {
-                jobs.push(job);
+        for cell in &cells {
+            // Those of seeds that claims may ask for hours later, too.
+            for seed in self.experiment.all_seeds() {
+                let weights = preparation.weights(cell, seed);
+                weights.map_err(|error| input(error.into()))?;
             }
         }
+        let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();
+        let new = |cell: &'a Cell| Job {
+            cell,
+            method: cell.settings.partition.method,
+            steps: None,
+            epochs: 0,
+            note: None,
+            together: false,
+            measured: false,
+            runs: Vec::new(),
+        };
+        let mut jobs: Vec<Job<'a>> = cells.into_iter().map(new).collect();
+        self.extend(jobs.iter_mut().collect(), &places, preparation, manifest)?;
+        jobs.retain(|job| !job.runs.is_empty());
         match self.share {
             Some(share) if jobs.is_empty() => Err(share.of_nothing(self.asked)),
             _ => Ok((jobs, skipped)),
         }
     }
 
-    /// Adds seeds, by their places, to a cell.
+    /// Adds seeds, by their places, to cells.
     ///
     /// # Errors
     /// Wrong input.
     pub(super) fn extend(
         &mut self,
-        job: &mut Job<'a>,
+        mut jobs: Vec<&mut Job<'a>>,
         places: &[usize],
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
     ) -> Result<(), RunError> {
-        for &place in places {
-            let seed = self.experiment.seed(place);
-            // Named also where another share has it, so that all parts call it alike.
-            let trace = self.names.name(&job.cell.name, seed, "json");
-            let number = self.asked;
-            self.asked += 1;
-            if self.share.is_some_and(|share| !share.has(number)) {
-                continue;
+        let mut asked = Vec::new();
+        for (at, job) in jobs.iter().enumerate() {
+            for &place in places {
+                // Named also where another share has it, so that all parts call it alike.
+                let seed = self.experiment.seed(place);
+                let trace = self.names.name(&job.cell.name, seed, "json");
+                let number = self.asked;
+                self.asked += 1;
+                if self.share.is_none_or(|share| share.has(number)) {
+                    asked.push((at, place, trace));
+                }
             }
-            let fitted = preparation.fit(job.cell, seed).map_err(input)?;
-            job.steps = job.steps.max(fitted.uneven_steps(job.cell));
-            job.note = job.note.take().or_else(|| fitted.training.note());
-            let setting = fitted.setting;
-            (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
-            job.together = fitted.needs.together;
-            job.measured = !setting.models_compute();
-            manifest.describe(&setting);
-            self.digest.update(setting.counts.edges.to_le_bytes());
-            absorb_partition(&mut self.digest, &setting);
-            let address = self.addresser.of(job.cell, &setting, job.epochs);
-            let trace = self.out.join(TRACES).join(trace);
-            let kept = self.resume
-                && (self.traced == 0 || trace.exists())
-                && Archive::of(self.out)
-                    .get(&address, &job.cell.name, seed)
-                    .is_some();
-            self.digest.update([u8::from(kept)]);
-            job.runs.push(Planned {
-                seed,
-                place,
-                address,
-                trace,
-                kept,
-            });
+        }
+        let turns = data_turns(jobs.iter().map(|job| job.cell));
+        asked.sort_by_key(|&(at, place, _)| (turns[at], place));
+        for (at, place, trace) in asked {
+            let run = self.plan(jobs[at], (place, &trace), preparation, manifest)?;
+            jobs[at].runs.push(run);
         }
         Ok(())
+    }
+
+    /// The run of a cell with the seed at a place, fitted once.
+    ///
+    /// # Errors
+    /// Wrong input.
+    fn plan(
+        &mut self,
+        job: &mut Job<'a>,
+        (place, trace): (usize, &str),
+        preparation: &mut Preparation<'_>,
+        manifest: &mut Manifest,
+    ) -> Result<Planned, RunError> {
+        let seed = self.experiment.seed(place);
+        preparation.turn_to(&job.cell.settings.dataset, seed);
+        let fitted = preparation.fit(job.cell, seed).map_err(input)?;
+        job.steps = job.steps.max(fitted.uneven_steps(job.cell));
+        job.note = job.note.take().or_else(|| fitted.training.note());
+        let setting = fitted.setting;
+        (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
+        job.together = fitted.needs.together;
+        job.measured = !setting.models_compute();
+        manifest.describe(&job.cell.settings.dataset, &setting);
+        self.digest.update(setting.counts.edges.to_le_bytes());
+        absorb_parts_and_weights(&mut self.digest, &setting);
+        let address = self.addresser.of(job.cell, &setting, job.epochs);
+        let trace = self.out.join(TRACES).join(trace);
+        let kept = self.resume
+            && (self.traced == 0 || trace.exists())
+            && Archive::of(self.out)
+                .get(&address, &job.cell.name, seed)
+                .is_some();
+        self.digest.update([u8::from(kept)]);
+        Ok(Planned {
+            seed,
+            place,
+            address,
+            trace,
+            kept,
+        })
     }
 
     /// The digest of all that was planned.

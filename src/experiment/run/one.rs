@@ -61,9 +61,13 @@ impl Runner<'_> {
     /// See [`Failing`].
     fn one(&self, shared: &Shared<'_, '_>, job: &Job<'_>, run: &Planned) -> Result<Ended, Failing> {
         let seed = run.seed;
-        let fitted = locked(&shared.preparation)
-            .fit(job.cell, seed)
-            .map_err(|error| (None, error))?;
+        let fitted = {
+            let mut preparation = locked(&shared.preparation);
+            preparation.turn_to(&job.cell.settings.dataset, seed);
+            preparation
+                .fit(job.cell, seed)
+                .map_err(|error| (None, error))?
+        };
         let setting = &fitted.setting;
         // Of one at a time nobody asks: planning an epoch takes time.
         let _room = (self.jobs > 1).then(|| shared.room.take(holds(&fitted)));

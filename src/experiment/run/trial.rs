@@ -68,6 +68,7 @@ pub(super) fn outlook(
 fn tried(preparation: &mut Preparation<'_>, job: &Job<'_>, seed: u64) -> Option<Vec<f64>> {
     let mut cell = job.cell.clone();
     cell.settings.training.epochs = TRIAL;
+    preparation.turn_to(&cell.settings.dataset, seed);
     // Whatever is wrong shows again in the run itself, which says so.
     let fitted = preparation.fit(&cell, seed).ok()?;
     let begun = Instant::now();

@@ -6,7 +6,7 @@ use super::grid::{Grid, Job};
 use super::{Runner, State};
 use crate::experiment::claims::open_cells;
 use crate::experiment::error::RunError;
-use crate::experiment::prepare::Preparation;
+use crate::experiment::prepare::{Preparation, data_turns};
 use crate::experiment::statistics::Looks;
 use crate::sim::SimError;
 
@@ -31,7 +31,10 @@ impl Runner<'_> {
             let items = untrained.flat_map(|((cell, job), &from)| {
                 job.runs[from..].iter().map(move |run| (cell, job, run))
             });
-            self.train(items.collect(), preparation, state)?;
+            let mut items: Vec<_> = items.collect();
+            let turns = data_turns(jobs.iter().map(|job| job.cell));
+            items.sort_by_key(|(cell, _, run)| (turns[*cell], run.place));
+            self.train(items, preparation, state)?;
             trained = jobs.iter().map(|job| job.runs.len()).collect();
             let (Some(looks), Some(counts)) = (statistics.looks, &counts) else {
                 return Ok(());
@@ -46,9 +49,8 @@ impl Runner<'_> {
             }
             let places: Vec<usize> = (from..to).collect();
             let is_open = |job: &&mut Job<'a>| open.contains(&job.cell.name);
-            for job in jobs.iter_mut().filter(is_open) {
-                grid.extend(job, &places, preparation, &mut state.manifest)?;
-            }
+            let more = jobs.iter_mut().filter(is_open).collect();
+            grid.extend(more, &places, preparation, &mut state.manifest)?;
             tell_more(jobs, &trained, (from, to, &open), state);
         }
         Ok(())

@@ -156,7 +156,7 @@ impl Checker {
             }
         }
         let cells: BTreeSet<&str> = by_key.keys().map(|key| key.0).collect();
-        // An experiment that was stopped lacks seeds of its last cell.
+        // An experiment that was stopped lacks seeds.
         for cell in cells.into_iter().filter(|_| finished) {
             for seed in seeds
                 .iter()

@@ -8,7 +8,7 @@ use crate::experiment::Error;
 use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::decisions::decisions_of;
-use crate::experiment::prepare::{Fitted, Preparation};
+use crate::experiment::prepare::{Fitted, Preparation, data_turns};
 use crate::experiment::row_maker::{RowMaker, milestones};
 use crate::experiment::rows::{
     ColumnKind, ColumnSpec, DecisionRow, EpochRow, OfRun, Row, RunKey, RunRow, TrafficRow, Values,
@@ -59,7 +59,6 @@ pub fn verify_plan(
 ) -> (Vec<Breach>, Vec<String>) {
     let mut check = PlanCheck {
         experiment,
-        tables,
         epochs: by_run(&tables.epochs),
         traffic: by_run(&tables.traffic),
         decisions: by_run(&tables.decisions),
@@ -89,7 +88,7 @@ pub fn verify_plan(
     }
     let ran: BTreeSet<RunKey<'_>> = tables.runs.iter().map(OfRun::key).collect();
     let mut missing = Vec::new();
-    for cell in present {
+    for cell in &present {
         let name = &cell.name;
         for &seed in &experiment.seeds {
             if ran.contains(&(name.as_str(), seed)) {
@@ -103,7 +102,9 @@ pub fn verify_plan(
                 missing.push(what);
             }
         }
-        if let Err(error) = check.cell(cell, preparation) {
+    }
+    for (cell, row, run) in in_turn(&present, &tables.runs) {
+        if let Err(error) = check.against_plan((row, run), cell, preparation) {
             notes.insert(format!("not checked against the plan: {error}"));
         }
     }
@@ -116,12 +117,28 @@ pub fn verify_plan(
         }
         few => notes.extend(few.iter().cloned()),
     }
+    check.found.breaches.sort_by_key(|breach| breach.row);
     (check.found.breaches, notes.into_iter().collect())
+}
+
+/// The runs of cells with their rows, so that what one needs is not prepared anew for the next.
+fn in_turn<'c, 'r>(cells: &[&'c Cell], runs: &'r [RunRow]) -> Vec<(&'c Cell, usize, &'r RunRow)> {
+    let turns = data_turns(cells.iter().copied());
+    let mut found = Vec::new();
+    for (cell, turn) in cells.iter().zip(turns) {
+        let rows = runs
+            .iter()
+            .enumerate()
+            .filter(|(_, run)| run.cell == cell.name);
+        found.extend(rows.map(|(row, run)| (turn, *cell, row, run)));
+    }
+    found.sort_by_key(|(turn, _, _, run)| (*turn, run.seed));
+    let found = found.into_iter();
+    found.map(|(_, cell, row, run)| (cell, row, run)).collect()
 }
 
 struct PlanCheck<'a> {
     experiment: &'a Experiment,
-    tables: &'a Tables,
     epochs: ByRun<'a, EpochRow>,
     traffic: ByRun<'a, TrafficRow>,
     decisions: ByRun<'a, DecisionRow>,
@@ -129,20 +146,23 @@ struct PlanCheck<'a> {
 }
 
 impl PlanCheck<'_> {
-    fn cell(&mut self, cell: &Cell, preparation: &mut Preparation<'_>) -> Result<(), Error> {
-        // Whatever it ran on: nothing is trained here.
-        let mut without_device = cell.clone();
-        without_device.settings.device = DeviceConfig::default();
-        for (row, run) in self.tables.runs.iter().enumerate() {
-            if run.cell == cell.name {
-                // Versions that had no such column knew accuracy alone, whatever the data.
-                if run.metric.is_none() {
-                    without_device.settings.task.metric = Some(run.metric());
-                }
-                let fitted = preparation.fit(&without_device, run.seed)?;
-                self.run(row, run, cell, &fitted);
-            }
+    fn against_plan(
+        &mut self,
+        (row, run): (usize, &RunRow),
+        cell: &Cell,
+        preparation: &mut Preparation<'_>,
+    ) -> Result<(), Error> {
+        // Whatever it ran on and started from: nothing is trained here.
+        let mut planned = cell.clone();
+        planned.settings.device = DeviceConfig::default();
+        planned.settings.model.weights = None;
+        // Versions that had no such column knew accuracy alone, whatever the data.
+        if run.metric.is_none() {
+            planned.settings.task.metric = Some(run.metric());
         }
+        preparation.turn_to(&cell.settings.dataset, run.seed);
+        let fitted = preparation.fit(&planned, run.seed)?;
+        self.run(row, run, cell, &fitted);
         Ok(())
     }
 

@@ -61,6 +61,7 @@ use super::{
 };
 
 pub(super) use element::Element;
+pub(crate) use npy::all_arrays;
 pub(super) use stored::{Table, table};
 pub(super) use text::{each_line, number, open};
 

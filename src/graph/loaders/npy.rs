@@ -20,11 +20,24 @@ pub(super) struct Npz<'a> {
 
 /// An array of any number of dimensions, row by row.
 #[derive(Debug, PartialEq)]
-pub(super) struct Array<T> {
+pub(crate) struct Array<T> {
     /// Extent of each dimension.
     pub shape: Vec<usize>,
     /// All values.
     pub values: Vec<T>,
+}
+
+/// All arrays of an `.npz` file by their names, in the file's order.
+///
+/// # Errors
+/// If it is no such file, or an array has other values than numbers.
+pub(crate) fn all_arrays(path: &Path) -> Result<Vec<(String, Array<f32>)>, GraphError> {
+    let mut npz = Npz::open(path)?;
+    let members = npz.archive.file_names();
+    let names = members.filter_map(|member| member.strip_suffix(".npy"));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let read = |name: String| npz.read(&name).map(|array| (name, array));
+    names.into_iter().map(read).collect()
 }
 
 /// Most bytes that are allocated because a file says so, before they are there.

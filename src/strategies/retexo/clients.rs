@@ -81,9 +81,10 @@ impl Training for Clients {
     }
 
     fn initial(&self) -> Vec<NamedParameter> {
-        let (spec, seed) = (&self.setting.model, self.setting.seed);
-        let device = self.setting.device();
-        initial((0..=spec.layers()).map(|stage| Perceptron::new(spec, stage, seed, &device)))
+        let setting = &*self.setting;
+        let (spec, device) = (&setting.model, setting.device());
+        let drawn = |stage| Perceptron::new(spec, stage, setting.seed, &device);
+        initial((0..=spec.layers()).map(|stage| setting.with_given(stage, drawn(stage))))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -177,7 +178,8 @@ impl Shared {
         input: &Input,
     ) -> Result<Perceptron, SimError> {
         let setting = Arc::clone(worker.setting());
-        let mut model = Perceptron::new(spec, stage, worker.setting().seed, &worker.device());
+        let drawn = Perceptron::new(spec, stage, setting.seed, &worker.device());
+        let mut model = setting.with_given(stage, drawn);
         let mut optimizer = worker.new_optimizer();
         let dropout = worker.dropout();
         let count = Perceptron::parameters(spec, stage);

@@ -38,9 +38,10 @@ impl Training for Workers {
     }
 
     fn initial(&self) -> Vec<NamedParameter> {
-        let (spec, seed) = (&self.setting.model, self.setting.seed);
-        let device = self.setting.device();
-        initial((0..spec.layers()).map(|k| SubModel::new(spec, k, seed, &device)))
+        let setting = &*self.setting;
+        let (spec, device) = (&setting.model, setting.device());
+        let drawn = |k| SubModel::new(spec, k, setting.seed, &device);
+        initial((0..spec.layers()).map(|k| setting.with_given(k, drawn(k))))
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -150,7 +151,8 @@ struct Stage {
 impl Run {
     /// A sub-model that is to be trained on frozen inputs.
     fn stage(&self, worker: &Worker, spec: &ModelSpec, layer: usize, input: Input) -> Stage {
-        let model = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
+        let drawn = SubModel::new(spec, layer, worker.setting().seed, &worker.device());
+        let model = worker.setting().with_given(layer, drawn);
         let steps = self.steps.count();
         // Each sub-model has a fresh optimiser, as in the authors' `trainers/trainer.py`.
         let rounds = self.rounds.of(layer);
