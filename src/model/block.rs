@@ -75,6 +75,39 @@ impl From<ModelKind> for Aggregation {
     }
 }
 
+/// Degrees of rows of which some are only read, or are read by fewer rows than they read
+/// themselves: one entry a row, degrees without self-loops.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EdgeDegrees {
+    /// Rows that it reads.
+    pub to: Vec<usize>,
+    /// Rows that read it.
+    pub from: Vec<usize>,
+    /// Whether its own row is among its messages, where the aggregation has such.
+    pub own: Vec<bool>,
+}
+
+impl EdgeDegrees {
+    /// Those of some of the rows.
+    pub(crate) fn of(&self, rows: &[u32]) -> Self {
+        let mut some = Self::default();
+        for &row in rows {
+            let row = row as usize;
+            some.to.push(self.to[row]);
+            some.from.push(self.from[row]);
+            some.own.push(self.own[row]);
+        }
+        some
+    }
+
+    /// The degree of a row that is read, for an aggregation that adds 1 to it where it has
+    /// self-loops.
+    fn from(&self, row: usize, aggregation: Aggregation) -> usize {
+        let absent = aggregation.has_self() && !self.own[row];
+        self.from[row].saturating_sub(usize::from(absent))
+    }
+}
+
 /// The part of the graph a layer computes on: the inputs are rows `0..inputs`, of which the first
 /// `outputs` are the nodes whose new representation is computed.
 #[derive(Clone, Debug)]
@@ -105,7 +138,28 @@ impl Block {
             move |u: usize| weights(degrees[u])
         };
         let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
-        Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, |u| u)
+        let own = |_| aggregation.has_self();
+        Self::of_rows(sizes, own, weights, neighbours, |u| u)
+    }
+
+    /// The block of a local graph whose rows are normalised by two degrees each; see
+    /// [`EdgeDegrees`].
+    ///
+    /// # Panics
+    /// As [`Block::new`].
+    pub(crate) fn directed(
+        adjacency: &Csr,
+        degrees: &EdgeDegrees,
+        aggregation: Aggregation,
+    ) -> Self {
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let weights = |v: usize| {
+            let weights = aggregation.weights(degrees.to[v]);
+            move |u: usize| weights(degrees.from(u, aggregation))
+        };
+        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.to.len());
+        let own = |v: usize| aggregation.has_self() && degrees.own[v];
+        Self::of_rows(sizes, own, weights, neighbours, |u| u)
     }
 
     /// A block of outputs that are not among its so many inputs: each entry has the weight of
@@ -154,15 +208,16 @@ impl Block {
         let number = |u: u32| nodes[u as usize];
         let weights = |v: usize| move |u: usize| aggregation.weight(degrees[v], degrees[u]);
         let sizes = (outputs, adjacency.edges(), degrees.len());
-        Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, number)
+        let own = |_| aggregation.has_self();
+        Self::of_rows(sizes, own, weights, neighbours, number)
     }
 
     /// A block with so many outputs, edges and inputs: `neighbours` adds those of an output to a
     /// list, in the order of their `number`s, and `weights` of an output gives the weight of an
-    /// input. With `selves` each output is among its own neighbours.
+    /// input. Outputs that read `own` rows are among their own neighbours.
     fn of_rows<W: Fn(usize) -> f32>(
         (outputs, edges, inputs): (usize, usize, usize),
-        selves: bool,
+        own: impl Fn(usize) -> bool,
         weights: impl Fn(usize) -> W,
         neighbours: impl Fn(usize, &mut Vec<u32>),
         number: impl Fn(u32) -> u32,
@@ -174,7 +229,7 @@ impl Block {
         let mut row = Vec::new();
         for v in 0..outputs {
             let weight = weights(v);
-            let mut own_pending = selves;
+            let mut own_pending = own(v);
             row.clear();
             neighbours(v, &mut row);
             for &u in &row {
@@ -209,20 +264,52 @@ impl Block {
     /// # Panics
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
+        let weights = |v: usize| {
+            let weights = aggregation.weights(degrees[v]);
+            move |u: usize| weights(degrees[u])
+        };
+        let own = |_| aggregation.has_self();
+        Self::of_draws(layer, degrees.len(), own, weights)
+    }
+
+    /// [`Block::sampled`], with rows normalised by two degrees each; see [`EdgeDegrees`].
+    ///
+    /// # Panics
+    /// As [`Block::sampled`].
+    pub(crate) fn sampled_directed(
+        layer: &SampledLayer,
+        degrees: &EdgeDegrees,
+        aggregation: Aggregation,
+    ) -> Self {
+        let weights = |v: usize| {
+            let weights = aggregation.weights(degrees.to[v]);
+            move |u: usize| weights(degrees.from(u, aggregation))
+        };
+        let own = |v: usize| aggregation.has_self() && degrees.own[v];
+        Self::of_draws(layer, degrees.to.len(), own, weights)
+    }
+
+    /// The block of a sampled layer with so many inputs; the rest is as in [`Block::of_rows`].
+    fn of_draws<W: Fn(usize) -> f32>(
+        layer: &SampledLayer,
+        inputs: usize,
+        own: impl Fn(usize) -> bool,
+        weights: impl Fn(usize) -> W,
+    ) -> Self {
         let adjacency = &layer.adjacency;
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
         let weights = |v: usize| {
-            let (weights, scale) = (aggregation.weights(degrees[v]), layer.scale(v));
+            let (weights, scale) = (weights(v), layer.scale(v));
+            // Outputs are the first inputs, so that is the node itself, which was not drawn.
             move |u: usize| {
-                let weight = weights(degrees[u]);
-                // Outputs are the first inputs, so that is the node itself, which was not drawn.
+                let weight = weights(u);
                 if v == u { weight } else { weight * scale }
             }
         };
-        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
+        let sizes = (adjacency.nodes(), adjacency.edges(), inputs);
         Self {
             sampled: true,
-            ..Self::of_rows(sizes, aggregation.has_self(), weights, neighbours, |u| u)
+            ..Self::of_rows(sizes, own, weights, neighbours, |u| u)
         }
     }
 

@@ -46,6 +46,7 @@ mod tiles;
 mod work;
 
 pub use attention::{edge_softmax, edge_sum};
+pub(crate) use block::EdgeDegrees;
 pub use block::{Aggregation, Block};
 pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv};
 pub(crate) use conv::{dense_parameters, sums};

@@ -29,6 +29,15 @@ impl BlockShape {
         }
     }
 
+    /// That of a block in which so many outputs lack their own row, if others have theirs.
+    pub(crate) const fn without_own(self, outputs: usize, aggregation: Aggregation) -> Self {
+        let own = if aggregation.has_self() { outputs } else { 0 };
+        Self {
+            entries: self.entries - own,
+            ..self
+        }
+    }
+
     /// That of a [`Block::sampled`](super::Block::sampled), with so many neighbours drawn.
     pub const fn sampled(
         outputs: usize,

@@ -37,6 +37,7 @@ pub(crate) const LOSSLESS: [(&str, &str); 30] = [
         "halo = false\nweight = \"node_ht\"\nnormalise = \"none\"\nshrinkage = \"none\"",
     ),
     ("grappa", "weight = \"none\""),
+    ("grappa", "halo_degrees = \"authors\""),
     (
         "grappa",
         "halo = false\nweight = \"batch_mean\"\nshrinkage = \"lambda\"\nlambda = 0.25\ncap = 1.0",

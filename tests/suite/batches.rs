@@ -103,7 +103,7 @@ fn payload(outcome: &Outcome, kind: TrafficKind) -> u64 {
 }
 
 /// Strategies and options that go with batches.
-const ALL: [(&str, &str); 11] = [
+const ALL: [(&str, &str); 12] = [
     ("full", ""),
     ("full", "cache_features = false"),
     ("isolated", ""),
@@ -114,6 +114,10 @@ const ALL: [(&str, &str); 11] = [
         "schedule = { kind = \"linear\", from = 8, to = 1 }",
     ),
     ("grappa", "repartition_every = 2"),
+    (
+        "grappa",
+        "repartition_every = 2\nhalo_degrees = \"authors\"",
+    ),
     (
         "grappa",
         "repartition_every = 1\nhalo = false\nweight = \"node_ht\"\nshrinkage = \"none\"",
@@ -280,10 +284,15 @@ fn grappa_samples_in_its_working_graph_and_weighs_each_batch_by_its_own_seeds() 
         weight: "edge_ht",
         ..PLAIN
     });
+    let authors = Variant {
+        degrees: "authors",
+        ..PLAIN
+    };
     for (kind, variants) in [
         (ModelKind::Sage, grappa_variants()),
         (ModelKind::Gat, grappa_variants()),
         (ModelKind::Gcn, by_edge.to_vec()),
+        (ModelKind::Gcn, vec![authors]),
     ] {
         for variant in variants {
             let case = Case {

@@ -204,18 +204,24 @@ fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
         );
         assert!(different(&seen[12], &seen[13]), "weights make a difference");
         for sampling in [0.0, 0.5] {
-            let of = |seen| {
+            let of = |degrees| {
                 let halo = sampling == 0.0;
                 let variant = Variant {
                     halo,
                     sampling,
-                    seen,
+                    degrees,
                     ..PLAIN
                 };
                 check(&case, &variant)
             };
             // Of the three kinds only a GCN divides by degrees of what it reads.
-            assert_eq!(different(&of(false), &of(true)), kind == ModelKind::Gcn);
+            let global = of("global");
+            assert_eq!(different(&global, &of("seen")), kind == ModelKind::Gcn);
+            // The reference has no attention without a halo row's own.
+            if kind != ModelKind::Gat {
+                let authors = of("authors");
+                assert_eq!(different(&global, &authors), kind == ModelKind::Gcn);
+            }
         }
     }
     for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
@@ -631,6 +637,11 @@ fn options_that_do_not_go_together_are_named() {
         ),
         (
             "weight = \"edge_ht\"\nhalo_degrees = \"seen\"",
+            "halo_degrees",
+            "edge_ht",
+        ),
+        (
+            "weight = \"edge_ht\"\nhalo_degrees = \"authors\"",
             "halo_degrees",
             "edge_ht",
         ),

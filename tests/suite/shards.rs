@@ -62,6 +62,10 @@ const FROM_SHARDS: [(&str, &str); 35] = [
     ("grappa", "schedule = \"fixed\"\nhalo_degrees = \"seen\""),
     (
         "grappa",
+        "repartition_every = 2\nhalo_degrees = \"authors\"",
+    ),
+    (
+        "grappa",
         "repartition_every = 1\nnormalise = \"rho\"\nweight = \"node_ht\"",
     ),
     (

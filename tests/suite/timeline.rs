@@ -11,7 +11,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 77] = [
+const TRAININGS: [(&str, &str, Option<bool>); 78] = [
     ("full", "", None),
     (
         "full",
@@ -149,6 +149,11 @@ const TRAININGS: [(&str, &str, Option<bool>); 77] = [
         None,
     ),
     ("grappa", "remote_sampling = 0.4", None),
+    (
+        "grappa",
+        "repartition_every = 1\nhalo_degrees = \"authors\"",
+        None,
+    ),
     (
         "grappa",
         "weight = \"edge_ht\"\nnormalise = \"none\"\nshrinkage = \"none\"",

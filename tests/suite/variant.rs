@@ -22,8 +22,8 @@ pub(crate) struct Variant {
     pub cap: Option<f64>,
     /// Of coverage, instead of one for each layer.
     pub hops: Option<usize>,
-    /// Whether halo rows are normalised by the edges seen of them.
-    pub seen: bool,
+    /// What rows that are read are normalised by.
+    pub degrees: &'static str,
 }
 
 pub(crate) const EVERY: usize = 2;
@@ -40,7 +40,7 @@ pub(crate) const PLAIN: Variant = Variant {
     normalise: "none",
     cap: None,
     hops: None,
-    seen: false,
+    degrees: "global",
 };
 
 /// A worker's share: which nodes have in-edges there, which others are sources only, and which train.
@@ -79,7 +79,7 @@ impl Variant {
             normalise,
             cap,
             hops,
-            seen,
+            degrees,
         } = self;
         let chunks = each * workers;
         let cap = cap.map_or(String::new(), |cap| format!("cap = {cap}\n"));
@@ -88,10 +88,9 @@ impl Variant {
             "fixed" => String::new(),
             _ => format!("repartition_every = {EVERY}\n"),
         };
-        let degrees = if *seen {
-            "halo_degrees = \"seen\"\n"
-        } else {
-            ""
+        let degrees = match *degrees {
+            "global" => String::new(),
+            other => format!("halo_degrees = \"{other}\"\n"),
         };
         let strength = match *shrinkage {
             "kappa" => format!("kappa = {KAPPA}\n"),
@@ -244,20 +243,27 @@ impl Variant {
         let seen = edges(graph).filter(|&(u, v)| share.sees(u, v));
         let local = Csr::from_edges(graph.nodes(), seen);
         let by_edge = self.weight == "edge_ht";
+        let readers = |v: usize| {
+            let node = v as u32;
+            let reads = |&&w: &&u32| share.sees(node, w);
+            graph.neighbours(v).iter().filter(reads).count()
+        };
         // What a worker sees of its chunks; of halo nodes it knows the degree, or takes what it
         // sees of them.
         let degree = |v: usize| {
             if share.inner[v] && !by_edge {
                 local.degree(v)
-            } else if self.seen && !by_edge {
-                let node = v as u32;
-                let reads = |&&w: &&u32| share.sees(node, w);
-                graph.neighbours(v).iter().filter(reads).count()
+            } else if self.degrees == "seen" && !by_edge {
+                readers(v)
             } else {
                 graph.degree(v)
             }
         };
-        let degrees = (0..graph.nodes()).map(degree).collect();
+        let degrees: Vec<usize> = (0..graph.nodes()).map(degree).collect();
+        let authors = (self.degrees == "authors").then(|| {
+            let readers: Vec<usize> = (0..graph.nodes()).map(readers).collect();
+            (readers, degrees.clone(), share.inner.clone())
+        });
         let mut term = Term::plain(local, degrees, Vec::new());
         if by_edge {
             let (inner, chance, halo) = (share.inner.clone(), self.chances(setting), self.halo);
@@ -265,6 +271,18 @@ impl Variant {
                 (true, _) | (_, true) => 1.0,
                 _ if !inner[u as usize] => 0.0,
                 _ => (1.0 / chance(v, u)) as f32,
+            });
+        }
+        if let Some((readers, degrees, inner)) = authors {
+            let divides = setting.model.kind == ModelKind::Gcn;
+            term.scale = Box::new(move |_, v, u| {
+                let row = u as usize;
+                if v == u && !inner[row] {
+                    return 0.0;
+                }
+                let (loops, degree) = (usize::from(inner[row]), (degrees[row] + 1) as f64);
+                let change = degree / (readers[row] + loops) as f64;
+                if divides { change.sqrt() as f32 } else { 1.0 }
             });
         }
         term

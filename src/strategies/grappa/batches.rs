@@ -6,7 +6,7 @@ use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
-use super::working::{Seed, WorkingGraph};
+use super::working::{Degrees, Seed, WorkingGraph};
 use crate::graph::{Label, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
@@ -26,8 +26,8 @@ pub(super) struct At {
 /// A working graph to draw from.
 pub(super) struct WorkingBatches {
     pub graph: WorkingGraph,
-    /// Degrees that aggregations divide by.
-    pub degrees: Vec<usize>,
+    /// What aggregations divide by.
+    pub degrees: Degrees,
     /// Features of all its nodes.
     pub features: Input,
     /// Weights of its seeds before those of a batch are compared.
@@ -75,9 +75,16 @@ impl WorkingBatches {
             let aggregation = setting.model.aggregation();
             let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
                 let rows = &sampled.rows;
-                let degrees = rows.iter().map(|&row| self.degrees[row as usize]);
-                let degrees: Vec<usize> = degrees.collect();
-                let block = Block::sampled(sampled, &degrees, aggregation);
+                let block = match &self.degrees {
+                    Degrees::OfRows(degrees) => {
+                        let degrees = rows.iter().map(|&row| degrees[row as usize]);
+                        let degrees: Vec<usize> = degrees.collect();
+                        Block::sampled(sampled, &degrees, aggregation)
+                    }
+                    Degrees::OfEdges(degrees) => {
+                        Block::sampled_directed(sampled, &degrees.of(rows), aggregation)
+                    }
+                };
                 if weighing.weight != Weight::EdgeHt || (layout.rules().halo && layer == 0) {
                     return block;
                 }

@@ -33,7 +33,11 @@
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as
 //! the model has layers (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks
 //! normalise by the neighbours they see, halo nodes by their degree in the whole graph or, with
-//! `halo_degrees = "seen"`, by the edges into the working chunks.
+//! `halo_degrees = "seen"`, by the edges into the working chunks. With `"authors"` each row that is
+//! read is normalised by the edges that read it, which changes a GCN; and a halo row is not among
+//! its own messages, so that above the first layer it is no more than a bias. The second changes
+//! every model that adds a node's own row to its neighbours'. In mini-batches these are the edges
+//! of the working graph, where the authors' code takes those that were drawn.
 //! `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures
 //! these by a forward pass without dropout when it weighs, not in every step. `edge_ht` normalises
 //! by degrees in the whole graph; with the halo the first layer is exact, and those above it read
@@ -49,7 +53,9 @@
 //! (`fill_w_reampling_sampling_result_to_coo`): `max(d_local, 1)/(d + 1)`, at most 1, over the hop
 //! next to the node alone (`csrc/python/py_graph.cc`); their mean over a batch in `t10n/sampler.py`
 //! (`HostBatchSamplerWithCounter`), by which `t10n/grad.py` multiplies the gradient
-//! (`weighted_grad_hook`).
+//! (`weighted_grad_hook`); normalisation by the edges that are there: DGL's `GraphConv` with
+//! `norm = "both"` on blocks (`experiments/grappa/train/gcn.py`, `to_dgl_batch`), in which
+//! self-loops are edges of the chunk that owns them (`augmentation_dgl_g`, `load_nbr_chunk_v2`).
 
 mod batches;
 mod chances;
@@ -78,11 +84,11 @@ use batches::At;
 use chances::inverse_chances;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
-use options::{HaloDegrees, Options};
+use options::Options;
 use plan::SweepPlanner;
 use trainer::{Loaded, Trainer, Whole};
 use weighing::{Weighing, Weights};
-use working::{HaloRows, Loader, WorkingGraph};
+use working::{Degrees, HaloRows, Loader, WorkingGraph};
 
 pub(crate) use layout::Schedule;
 pub(crate) use layout::variable_chunk;
@@ -398,34 +404,22 @@ impl Sweeping {
         })
     }
 
-    /// Degrees that aggregations over a working graph divide by.
-    fn degrees(&self, graph: &WorkingGraph) -> Vec<usize> {
+    /// What aggregations over a working graph divide by.
+    fn degrees(&self, graph: &WorkingGraph) -> Degrees {
         if self.weighing.weight == Weight::EdgeHt {
-            return graph.degrees.clone();
+            return Degrees::OfRows(graph.degrees.clone());
         }
-        let mut degrees = graph.degrees.clone();
-        if self.options.halo_degrees == HaloDegrees::Seen {
-            degrees[graph.inner..].fill(0);
-            for v in 0..graph.inner {
-                for &u in graph.adjacency.neighbours(v) {
-                    if u as usize >= graph.inner {
-                        degrees[u as usize] += 1;
-                    }
-                }
-            }
-        }
-        for (v, degree) in degrees.iter_mut().enumerate().take(graph.inner) {
-            *degree = graph.adjacency.degree(v);
-        }
-        degrees
+        graph.degrees(self.options.halo_degrees)
     }
 
     /// The form of a working graph that layers compute on, its targets left open.
     fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
-        let degrees = self.degrees(graph);
         let aggregation = worker.setting().model.aggregation();
-        let block = Block::new(&graph.adjacency, &degrees, aggregation);
+        let block = match self.degrees(graph) {
+            Degrees::OfRows(degrees) => Block::new(&graph.adjacency, &degrees, aggregation),
+            Degrees::OfEdges(degrees) => Block::directed(&graph.adjacency, &degrees, aggregation),
+        };
         let weighted = by_edge.then(|| {
             let chunks = layout.chunks_of(&graph.nodes);
             block.scaled(inverse_chances(layout, &chunks, graph.inner))

@@ -42,7 +42,7 @@ pub(super) const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "halo_degrees",
         default: "\"global\"",
-        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks, as chunk nodes are (ours).",
+        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, as in DGL's GraphConv on the blocks of the authors' code.",
     },
     OptionInfo {
         name: "remote_sampling",
@@ -88,6 +88,8 @@ pub(super) const INFO: &[OptionInfo] = &[
 ];
 
 /// Degrees of nodes without in-edges.
+///
+/// GraphSAGE without self-loops, which divides by the degree of who reads, trains alike with all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HaloDegrees {
@@ -96,6 +98,9 @@ pub(super) enum HaloDegrees {
     Global,
     /// Edges into the working graph's chunks.
     Seen,
+    /// Edges of the working graph, for chunk nodes that are read as well; a halo node's own row is
+    /// not among its messages.
+    Authors,
 }
 
 /// The options of one entry.
@@ -175,6 +180,7 @@ impl Options {
             schedule: self.schedule,
             halo: self.halo(),
             sampling: self.remote_sampling,
+            halo_own: self.halo_degrees != HaloDegrees::Authors,
             expected: self.normalise == Normalise::Rho,
             task,
         }
@@ -271,13 +277,13 @@ impl Options {
             ("coverage_hops", hops.is_some(), covers, coverage),
             (
                 "halo_degrees",
-                self.halo_degrees == HaloDegrees::Seen,
+                self.halo_degrees != HaloDegrees::Global,
                 self.halo() || self.remote_sampling > 0.0,
                 "a halo (halo = true, or remote_sampling)",
             ),
             (
                 "halo_degrees",
-                self.halo_degrees == HaloDegrees::Seen,
+                self.halo_degrees != HaloDegrees::Global,
                 self.weight != Weight::EdgeHt,
                 "weights of nodes or batches: edge_ht divides by degrees in the whole graph",
             ),

@@ -107,8 +107,10 @@ impl SweepPlanner {
     }
 
     fn block(&self, working: &Working) -> BlockShape {
-        let (rows, edges) = (working.rows, working.edges);
-        BlockShape::of(rows, rows, edges, self.sweeping.setting.model.aggregation())
+        working.block(
+            self.sweeping.setting.model.aggregation(),
+            self.sweeping.rules,
+        )
     }
 
     fn pass(
@@ -144,7 +146,12 @@ impl SweepPlanner {
             let mut places = order[range].to_vec();
             places.sort_unstable();
             let seeds = working.rows_of(&places);
-            Batch::draw(setting, working, seeds, (self.epoch, step))
+            Batch::draw(
+                (setting, sweeping.rules),
+                working,
+                seeds,
+                (self.epoch, step),
+            )
         };
         track.work_of_others(setting.samples_beside, |track| {
             for looked_at in &batch.looked_at {

@@ -1,9 +1,9 @@
 //! Working graphs and mini-batches, in numbers.
 
-use super::layout::Layout;
+use super::layout::{Layout, Rules};
 use crate::graph::sampling::{Population, Reached, frontiers};
 use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View, round};
-use crate::model::{BlockShape, InputShape};
+use crate::model::{Aggregation, BlockShape, InputShape};
 use crate::sim::Setting;
 use crate::strategies::parts::chunks::local_adjacency;
 
@@ -11,6 +11,8 @@ use crate::strategies::parts::chunks::local_adjacency;
 pub(super) struct Working {
     /// Nodes of own chunks, other chunks and halo.
     pub rows: usize,
+    /// Those of chunks.
+    pub inner: usize,
     /// Edges into the nodes of chunks.
     pub edges: usize,
     /// Nodes that train.
@@ -73,6 +75,7 @@ impl Working {
         let graph = &setting.dataset.graph;
         let sources = nodes.iter().map(|&v| graph.neighbours(v as usize).to_vec());
         let sources: Vec<Vec<u32>> = sources.collect();
+        let inner = nodes.len();
         nodes.extend(halo);
         let features = &setting.dataset.features;
         let held = Held {
@@ -83,6 +86,7 @@ impl Working {
         let stored = held.nodes.iter().map(|&node| features.stored_of(node));
         Self {
             rows: held.nodes.len(),
+            inner,
             edges: held.adjacency.edges(),
             seeds: held.seeds.len(),
             features: InputShape {
@@ -102,6 +106,7 @@ impl Working {
         let rows = nodes + layout.halo_rows(rank);
         Self {
             rows,
+            inner: nodes,
             edges: parts()
                 .map(|part| part.internal_edges + part.cut_edges)
                 .sum(),
@@ -127,11 +132,22 @@ impl Working {
         let seen = inside + (1.0 - inside) * outside(layout);
         Self {
             rows,
+            inner: nodes,
             edges: round(ends * seen.clamp(0.0, 1.0)),
             seeds: sum(trained, &|chunk| layout.part(chunk).training),
             features: InputShape::dense(rows, setting.model.features()),
             held: Held::none(),
         }
+    }
+
+    /// What a layer over all of it computes on.
+    pub(super) fn block(&self, aggregation: Aggregation, rules: Rules) -> BlockShape {
+        let halo = if rules.halo_own {
+            0
+        } else {
+            self.rows - self.inner
+        };
+        BlockShape::of(self.rows, self.rows, self.edges, aggregation).without_own(halo, aggregation)
     }
 
     /// Bytes that it takes beside its features: numbers and degrees of rows, and sources of edges.
@@ -176,13 +192,13 @@ pub(super) struct Batch {
 impl Batch {
     /// What is drawn from a working graph for these rows.
     pub(super) fn draw(
-        setting: &Setting,
+        (setting, rules): (&Setting, Rules),
         working: &Working,
         seeds: Vec<u32>,
         (epoch, step): (usize, usize),
     ) -> Self {
         let (model, features) = (&setting.model, &setting.dataset.features);
-        let working = &working.held;
+        let (working, inner) = (&working.held, working.inner);
         let fanouts = fanouts(setting);
         let sampler = Sampler::new(setting.seed, epoch, step, fanouts);
         let view = View {
@@ -203,8 +219,11 @@ impl Batch {
             let (outputs_here, inputs) = (sampled.outputs, sampled.rows.len());
             batch.looked_at.push(sampled.degrees.iter().sum());
             batch.edges += edges;
-            let block = BlockShape::sampled(outputs_here, inputs, edges, model.aggregation());
-            batch.blocks.push(block);
+            let aggregation = model.aggregation();
+            let halo = |row: &&u32| !rules.halo_own && **row as usize >= inner;
+            let halo = sampled.rows[..outputs_here].iter().filter(halo).count();
+            let block = BlockShape::sampled(outputs_here, inputs, edges, aggregation);
+            batch.blocks.push(block.without_own(halo, aggregation));
             outputs = sampled.rows;
         }
         batch.blocks.reverse();
@@ -261,8 +280,11 @@ impl Batch {
             batch.looked_at.push(sum(&pair[0], |rows| rows.looked_at));
             batch.edges += edges;
             let aggregation = setting.model.aggregation();
+            let halo = pair[0].iter().zip(&populations);
+            let halo = halo.filter(|(_, one)| !layout.rules().halo_own && !one.spreads);
+            let halo = round(halo.map(|(rows, _)| rows.nodes).sum());
             let block = BlockShape::sampled(outputs, inputs, edges, aggregation);
-            batch.blocks.insert(0, block);
+            batch.blocks.insert(0, block.without_own(halo, aggregation));
         }
         let inputs = batch.blocks.first().map_or(0, |block| block.inputs);
         let width = setting.model.features();
