@@ -9,7 +9,7 @@ use grapevine::sim::{Outcome, Scores};
 use grapevine::strategies::parts::ExchangePoint;
 
 /// Strategies that lose nothing when there is nobody to send to.
-pub(crate) const LOSSLESS: [(&str, &str); 30] = [
+pub(crate) const LOSSLESS: [(&str, &str); 31] = [
     ("full", ""),
     ("full", "exchange = \"product\"\ncache_features = false"),
     ("full", "cache_features = false"),

@@ -16,7 +16,7 @@ use grapevine::sim::{Outcome, Setting};
 use grapevine::strategies::{self, NeedsOfOthers, Strategy};
 
 /// Strategies that need no more than a part, and numbers or lists of nodes of the others.
-const FROM_SHARDS: [(&str, &str); 35] = [
+const FROM_SHARDS: [(&str, &str); 36] = [
     ("full", ""),
     ("full", "cache_features = false\noverlap = true"),
     ("isolated", ""),

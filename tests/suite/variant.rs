@@ -4,7 +4,7 @@ use rand::seq::SliceRandom;
 
 use crate::reference::Term;
 use grapevine::graph::Csr;
-use grapevine::model::{Aggregation, Gnn, Input};
+use grapevine::model::{Aggregation, Gnn, Input, ModelKind};
 use grapevine::rng::{Purpose, mix, stream};
 use grapevine::sim::Setting;
 
