@@ -2,11 +2,12 @@
 //! each batch has weights of its own.
 
 use super::chances::inverse_chances;
+use super::degrees::Degrees;
 use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
-use super::working::{Degrees, Seed, WorkingGraph};
+use super::working::{Seed, WorkingGraph};
 use crate::graph::{Label, Sampler, Steps, View, seeds_of, shuffled};
 use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
@@ -75,16 +76,7 @@ impl WorkingBatches {
             let aggregation = setting.model.aggregation();
             let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
                 let rows = &sampled.rows;
-                let block = match &self.degrees {
-                    Degrees::OfRows(degrees) => {
-                        let degrees = rows.iter().map(|&row| degrees[row as usize]);
-                        let degrees: Vec<usize> = degrees.collect();
-                        Block::sampled(sampled, &degrees, aggregation)
-                    }
-                    Degrees::OfEdges(degrees) => {
-                        Block::sampled_directed(sampled, &degrees.of(rows), aggregation)
-                    }
-                };
+                let block = self.degrees.sampled(sampled, aggregation);
                 if weighing.weight != Weight::EdgeHt || (layout.rules().halo && layer == 0) {
                     return block;
                 }

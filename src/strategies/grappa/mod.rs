@@ -59,6 +59,7 @@
 
 mod batches;
 mod chances;
+mod degrees;
 pub(crate) mod estimators;
 mod expectation;
 mod layout;
@@ -82,13 +83,14 @@ use crate::model::{Block, Gnn, Input, targets};
 use crate::sim::{Activity, EpochReport, Planner, Saved, Setting, SimError, Worker};
 use batches::At;
 use chances::inverse_chances;
+use degrees::Degrees;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
 use options::Options;
 use plan::SweepPlanner;
 use trainer::{Loaded, Trainer, Whole};
 use weighing::{Weighing, Weights};
-use working::{Degrees, HaloRows, Loader, WorkingGraph};
+use working::{HaloRows, Loader, WorkingGraph};
 
 pub(crate) use layout::Schedule;
 pub(crate) use layout::variable_chunk;
@@ -409,17 +411,15 @@ impl Sweeping {
         if self.weighing.weight == Weight::EdgeHt {
             return Degrees::OfRows(graph.degrees.clone());
         }
-        graph.degrees(self.options.halo_degrees)
+        let rule = self.options.halo_degrees;
+        Degrees::new(&graph.adjacency, graph.inner, &graph.degrees, rule)
     }
 
     /// The form of a working graph that layers compute on, its targets left open.
     fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
         let aggregation = worker.setting().model.aggregation();
-        let block = match self.degrees(graph) {
-            Degrees::OfRows(degrees) => Block::new(&graph.adjacency, &degrees, aggregation),
-            Degrees::OfEdges(degrees) => Block::directed(&graph.adjacency, &degrees, aggregation),
-        };
+        let block = self.degrees(graph).block(&graph.adjacency, aggregation);
         let weighted = by_edge.then(|| {
             let chunks = layout.chunks_of(&graph.nodes);
             block.scaled(inverse_chances(layout, &chunks, graph.inner))

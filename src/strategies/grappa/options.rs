@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::degrees::HaloDegrees;
 use super::estimators::{Normalise, Shrinkage, Weight};
 use super::layout::{Rules, Schedule};
 use super::weighing::Weighing;
@@ -86,22 +87,6 @@ pub(super) const INFO: &[OptionInfo] = &[
     },
     GRADIENTS,
 ];
-
-/// Degrees of nodes without in-edges.
-///
-/// GraphSAGE without self-loops, which divides by the degree of who reads, trains alike with all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum HaloDegrees {
-    /// Those of the whole graph.
-    #[default]
-    Global,
-    /// Edges into the working graph's chunks.
-    Seen,
-    /// Edges of the working graph, for chunk nodes that are read as well; a halo node's own row is
-    /// not among its messages.
-    Authors,
-}
 
 /// The options of one entry.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Layout, Schedule};
-use super::options::HaloDegrees;
 use crate::graph::{Csr, Features, Label};
-use crate::model::EdgeDegrees;
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};
 use crate::strategies::parts::chunks::{
@@ -24,49 +22,6 @@ pub(super) struct WorkingGraph {
     pub degrees: Vec<usize>,
     /// The nodes that train here.
     pub seeds: Vec<Seed>,
-}
-
-/// What aggregations over a working graph divide by, row by row.
-#[derive(Clone, Debug)]
-pub(super) enum Degrees {
-    /// One degree each, whether they are written or read.
-    OfRows(Vec<usize>),
-    /// Those of the edges that are there.
-    OfEdges(EdgeDegrees),
-}
-
-impl WorkingGraph {
-    /// Degrees of chunk nodes by the neighbours that they see, and of the halo by a rule.
-    pub(super) fn degrees(&self, halo: HaloDegrees) -> Degrees {
-        let seen = |row: usize| self.adjacency.degree(row);
-        let within = (0..self.inner).map(seen);
-        match halo {
-            HaloDegrees::Global => {
-                let outside = self.degrees[self.inner..].iter().copied();
-                Degrees::OfRows(within.chain(outside).collect())
-            }
-            HaloDegrees::Seen => {
-                let readers = self.readers().split_off(self.inner);
-                Degrees::OfRows(within.chain(readers).collect())
-            }
-            HaloDegrees::Authors => Degrees::OfEdges(EdgeDegrees {
-                to: (0..self.nodes.len()).map(seen).collect(),
-                from: self.readers(),
-                own: (0..self.nodes.len()).map(|row| row < self.inner).collect(),
-            }),
-        }
-    }
-
-    /// How many chunk nodes read each row.
-    fn readers(&self) -> Vec<usize> {
-        let mut readers = vec![0; self.nodes.len()];
-        for row in 0..self.inner {
-            for &source in self.adjacency.neighbours(row) {
-                readers[source as usize] += 1;
-            }
-        }
-        readers
-    }
 }
 
 /// A node that trains.
@@ -368,90 +323,4 @@ fn own_rows(shard: &Shard, nodes: &[u32]) -> Vec<u32> {
         .filter_map(row)
         .map(|row| u32::try_from(row).unwrap_or(u32::MAX))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Aggregation, Block};
-
-    /// Nodes 0, 1 and 2 of chunks, in a row; 3 of the halo is beside all of them, 4 beside 2.
-    fn working() -> WorkingGraph {
-        let edges = [
-            (0, 1),
-            (1, 0),
-            (1, 2),
-            (2, 1),
-            (3, 0),
-            (3, 1),
-            (3, 2),
-            (4, 2),
-        ];
-        WorkingGraph {
-            nodes: vec![10, 11, 12, 3, 40],
-            inner: 3,
-            adjacency: Csr::from_edges(5, edges.into_iter()),
-            degrees: vec![2, 3, 3, 7, 9],
-            seeds: Vec::new(),
-        }
-    }
-
-    fn matrix(degrees: &EdgeDegrees, aggregation: Aggregation) -> Vec<Vec<f32>> {
-        let block = Block::directed(&working().adjacency, degrees, aggregation);
-        let rows = block.matrix.by_row();
-        let mut dense = vec![vec![0.0; 5]; 5];
-        for (v, row) in dense.iter_mut().enumerate() {
-            for entry in rows.entries(v) {
-                row[rows.columns[entry] as usize] = block.matrix.values()[entry];
-            }
-        }
-        dense
-    }
-
-    fn authors() -> EdgeDegrees {
-        match working().degrees(HaloDegrees::Authors) {
-            Degrees::OfEdges(degrees) => degrees,
-            Degrees::OfRows(degrees) => panic!("degrees of edges, not {degrees:?}"),
-        }
-    }
-
-    #[test]
-    fn the_authors_normalisation_is_dgls_on_a_block() {
-        // DGL 2.1.0: GraphConv(5, 5, norm="both", weight=False, bias=False,
-        // allow_zero_in_degree=True) of the rows of an identity, on to_block of these edges and
-        // loops of 0, 1 and 2.
-        let dgl = [
-            [0.4082, 0.3333, 0.0, 0.3333, 0.0],
-            [0.3536, 0.2887, 0.3536, 0.2887, 0.0],
-            [0.0, 0.2887, 0.3536, 0.2887, 0.5],
-            [0.0; 5],
-            [0.0; 5],
-        ];
-        let ours = matrix(&authors(), Aggregation::SymmetricWithSelf);
-        for (ours, dgl) in ours.iter().flatten().zip(dgl.iter().flatten()) {
-            assert!((ours - dgl).abs() < 5e-5, "{ours} is {dgl} there");
-        }
-    }
-
-    #[test]
-    fn a_mean_over_neighbours_is_that_of_other_degrees() {
-        let Degrees::OfRows(seen) = working().degrees(HaloDegrees::Seen) else {
-            panic!("a degree a row");
-        };
-        assert_eq!(seen, [2, 3, 3, 3, 1]);
-        let block = Block::new(&working().adjacency, &seen, Aggregation::Mean);
-        let directed = Block::directed(&working().adjacency, &authors(), Aggregation::Mean);
-        assert_eq!(block.matrix.values(), directed.matrix.values());
-        assert_eq!(
-            block.matrix.by_row().columns,
-            directed.matrix.by_row().columns
-        );
-    }
-
-    #[test]
-    fn degrees_of_rows_are_those_of_the_rows() {
-        let some = authors().of(&[4, 1]);
-        assert_eq!((some.to, some.from), (vec![0, 3], vec![1, 2]));
-        assert_eq!(some.own, [false, true]);
-    }
 }
