@@ -224,6 +224,14 @@ fn the_distributed_training_is_that_of_the_weighted_sum_of_parts() {
             }
         }
     }
+    // A mean with a node's own row, which the authors' halo rows do not have.
+    let looped = Case {
+        self_loops: Some(true),
+        ..case(ModelKind::Sage, 3)
+    };
+    let [global, authors] =
+        ["global", "authors"].map(|degrees| check(&looped, &Variant { degrees, ..PLAIN }));
+    assert!(different(&global, &authors));
     for kind in [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gin] {
         // Sums of GIN grow with the weights; a small step keeps them finite.
         let case = Case {

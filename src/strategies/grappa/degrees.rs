@@ -16,8 +16,8 @@ pub(super) enum HaloDegrees {
     Global,
     /// Edges into the working graph's chunks.
     Seen,
-    /// Edges of the working graph, for chunk nodes that are read as well; a halo node's own row is
-    /// not among its messages.
+    /// The number of chunk nodes that read a row, for rows of the halo and of chunks alike; a halo
+    /// node's own row is not among its messages.
     Authors,
 }
 
@@ -138,6 +138,25 @@ mod tests {
         let global = of(HaloDegrees::Global);
         assert_eq!(global, of(HaloDegrees::Seen));
         assert_eq!(global, of(HaloDegrees::Authors));
+    }
+
+    #[test]
+    fn a_halo_row_reads_nothing_by_the_authors_rule() {
+        let of =
+            |aggregation| dense(&degrees(HaloDegrees::Authors).block(&adjacency(), aggregation));
+        let third = 1.0 / 3.0;
+        let quarter = 0.25;
+        // DGL's mean over these edges and loops of 0, 1 and 2; GAT has the same places.
+        let mean = [
+            [third, third, 0.0, third, 0.0],
+            [quarter, quarter, quarter, quarter, 0.0],
+            [0.0, quarter, quarter, quarter, quarter],
+            [0.0; 5],
+            [0.0; 5],
+        ];
+        assert_eq!(of(Aggregation::MeanWithSelf), mean);
+        let places = mean.map(|row| row.map(|weight| if weight > 0.0 { 1.0 } else { 0.0 }));
+        assert_eq!(of(Aggregation::NeighboursAndSelf), places);
     }
 
     #[test]

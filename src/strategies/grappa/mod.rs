@@ -35,9 +35,10 @@
 //! normalise by the neighbours they see, halo nodes by their degree in the whole graph or, with
 //! `halo_degrees = "seen"`, by the edges into the working chunks. With `"authors"` each row that is
 //! read is normalised by the edges that read it, which changes a GCN; and a halo row is not among
-//! its own messages, so that above the first layer it is no more than a bias. The second changes
-//! every model that adds a node's own row to its neighbours'. In mini-batches these are the edges
-//! of the working graph, where the authors' code takes those that were drawn.
+//! its own messages, so that a GCN or GAT has no more than a bias of it above the first layer. The
+//! second changes every model that adds a node's own row to its neighbours'. These are the rules of
+//! the authors' blocks over the edges of the working graph, in every layer and every batch; their
+//! blocks have the edges that a layer of a batch has drawn, self-loops among them.
 //! `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures
 //! these by a forward pass without dropout when it weighs, not in every step. `edge_ht` normalises
 //! by degrees in the whole graph; with the halo the first layer is exact, and those above it read

@@ -43,7 +43,7 @@ pub(super) const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "halo_degrees",
         default: "\"global\"",
-        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, as in DGL's GraphConv on the blocks of the authors' code.",
+        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, the rules of DGL's GraphConv on the blocks of the authors' code.",
     },
     OptionInfo {
         name: "remote_sampling",
