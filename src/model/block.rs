@@ -88,23 +88,38 @@ pub(crate) struct EdgeDegrees {
 }
 
 impl EdgeDegrees {
-    /// Those of some of the rows.
-    pub(crate) fn of(&self, rows: &[u32]) -> Self {
-        let mut some = Self::default();
-        for &row in rows {
-            let row = row as usize;
-            some.to.push(self.to[row]);
-            some.from.push(self.from[row]);
-            some.own.push(self.own[row]);
+    /// One degree a row, whether it reads or is read.
+    pub(crate) fn of_rows(degrees: Vec<usize>) -> Self {
+        Self {
+            own: vec![true; degrees.len()],
+            from: degrees.clone(),
+            to: degrees,
         }
-        some
     }
 
-    /// The degree of a row that is read, for an aggregation that adds 1 to it where it has
-    /// self-loops.
-    fn from(&self, row: usize, aggregation: Aggregation) -> usize {
-        let absent = aggregation.has_self() && !self.own[row];
-        self.from[row].saturating_sub(usize::from(absent))
+    /// Those of some of the rows.
+    pub(crate) fn of(&self, rows: &[u32]) -> Self {
+        fn select<T: Copy>(of: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|&row| of[row as usize]).collect()
+        }
+        Self {
+            to: select(&self.to, rows),
+            from: select(&self.from, rows),
+            own: select(&self.own, rows),
+        }
+    }
+
+    /// The weights of messages to row `v`, by the row that they come from.
+    fn weights(&self, v: usize, aggregation: Aggregation) -> impl Fn(usize) -> f32 {
+        let weights = aggregation.weights(self.to[v]);
+        // An aggregation with self-loops adds 1 to a degree, also where there is no loop.
+        let loops = aggregation.has_self();
+        move |u| weights(self.from[u].saturating_sub(usize::from(loops && !self.own[u])))
+    }
+
+    /// Whether row `v` is among its own messages.
+    fn has_own(&self, v: usize, aggregation: Aggregation) -> bool {
+        aggregation.has_self() && self.own[v]
     }
 }
 
@@ -153,12 +168,9 @@ impl Block {
         aggregation: Aggregation,
     ) -> Self {
         let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        let weights = |v: usize| {
-            let weights = aggregation.weights(degrees.to[v]);
-            move |u: usize| weights(degrees.from(u, aggregation))
-        };
+        let weights = |v: usize| degrees.weights(v, aggregation);
+        let own = |v: usize| degrees.has_own(v, aggregation);
         let sizes = (adjacency.nodes(), adjacency.edges(), degrees.to.len());
-        let own = |v: usize| aggregation.has_self() && degrees.own[v];
         Self::of_rows(sizes, own, weights, neighbours, |u| u)
     }
 
@@ -281,11 +293,8 @@ impl Block {
         degrees: &EdgeDegrees,
         aggregation: Aggregation,
     ) -> Self {
-        let weights = |v: usize| {
-            let weights = aggregation.weights(degrees.to[v]);
-            move |u: usize| weights(degrees.from(u, aggregation))
-        };
-        let own = |v: usize| aggregation.has_self() && degrees.own[v];
+        let weights = |v: usize| degrees.weights(v, aggregation);
+        let own = |v: usize| degrees.has_own(v, aggregation);
         Self::of_draws(layer, degrees.to.len(), own, weights)
     }
 

@@ -2,14 +2,13 @@
 //! each batch has weights of its own.
 
 use super::chances::inverse_chances;
-use super::degrees::Degrees;
 use super::estimators::{Weight, share_of_loss};
 use super::layout::Layout;
 use super::norms;
 use super::weighing::{Weighing, Weights};
 use super::working::{Seed, WorkingGraph};
 use crate::graph::{Label, Sampler, Steps, View, seeds_of, shuffled};
-use crate::model::{Block, Gnn, Input, targets};
+use crate::model::{Block, EdgeDegrees, Gnn, Input, targets};
 use crate::sim::{Activity, SimError, Worker};
 use crate::strategies::parts::{Step, draw_alone, run_alone};
 
@@ -28,7 +27,7 @@ pub(super) struct At {
 pub(super) struct WorkingBatches {
     pub graph: WorkingGraph,
     /// What aggregations divide by.
-    pub degrees: Degrees,
+    pub degrees: EdgeDegrees,
     /// Features of all its nodes.
     pub features: Input,
     /// Weights of its seeds before those of a batch are compared.
@@ -76,7 +75,7 @@ impl WorkingBatches {
             let aggregation = setting.model.aggregation();
             let block = |(layer, sampled): (usize, &crate::graph::SampledLayer)| {
                 let rows = &sampled.rows;
-                let block = self.degrees.sampled(sampled, aggregation);
+                let block = Block::sampled_directed(sampled, &self.degrees.of(rows), aggregation);
                 if weighing.weight != Weight::EdgeHt || (layout.rules().halo && layer == 0) {
                     return block;
                 }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::graph::{Csr, SampledLayer};
-use crate::model::{Aggregation, Block, EdgeDegrees};
+use crate::graph::Csr;
+use crate::model::EdgeDegrees;
 
 /// The rule for nodes of the halo, which have no edges in a working graph but those into chunks.
 ///
@@ -21,57 +21,27 @@ pub(super) enum HaloDegrees {
     Authors,
 }
 
-/// What aggregations over a working graph divide by, row by row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Degrees {
-    /// One degree each, whether a row is written or read.
-    OfRows(Vec<usize>),
-    /// Those of the edges that are there.
-    OfEdges(EdgeDegrees),
-}
+impl HaloDegrees {
+    /// Whether a halo node's own row is among its messages.
+    pub(super) fn has_own(self) -> bool {
+        self != Self::Authors
+    }
 
-impl Degrees {
-    /// Those of a working graph whose first `inner` rows are nodes of chunks: these by the
-    /// neighbours that they see, and the halo by its rule. `whole` has each row's degree in the
-    /// whole graph.
-    pub(super) fn new(adjacency: &Csr, inner: usize, whole: &[usize], halo: HaloDegrees) -> Self {
+    /// What aggregations over a working graph divide by, whose first `inner` rows are nodes of
+    /// chunks: these by the neighbours that they see, and the halo by this rule. `whole` has each
+    /// row's degree in the whole graph.
+    pub(super) fn degrees(self, adjacency: &Csr, inner: usize, whole: &[usize]) -> EdgeDegrees {
+        let rows = whole.len();
         let seen = |row: usize| adjacency.degree(row);
-        let within = (0..inner).map(seen);
-        match halo {
-            HaloDegrees::Global => {
-                Self::OfRows(within.chain(whole[inner..].iter().copied()).collect())
-            }
-            HaloDegrees::Seen => {
-                let readers = readers(adjacency, inner).split_off(inner);
-                Self::OfRows(within.chain(readers).collect())
-            }
-            HaloDegrees::Authors => Self::OfEdges(EdgeDegrees {
-                to: (0..whole.len()).map(seen).collect(),
+        let with_halo = |halo: &[usize]| (0..inner).map(seen).chain(halo.iter().copied()).collect();
+        match self {
+            Self::Global => EdgeDegrees::of_rows(with_halo(&whole[inner..])),
+            Self::Seen => EdgeDegrees::of_rows(with_halo(&readers(adjacency, inner)[inner..])),
+            Self::Authors => EdgeDegrees {
+                to: (0..rows).map(seen).collect(),
                 from: readers(adjacency, inner),
-                own: (0..whole.len()).map(|row| row < inner).collect(),
-            }),
-        }
-    }
-
-    /// What a layer over the whole working graph computes on.
-    pub(super) fn block(&self, adjacency: &Csr, aggregation: Aggregation) -> Block {
-        match self {
-            Self::OfRows(degrees) => Block::new(adjacency, degrees, aggregation),
-            Self::OfEdges(degrees) => Block::directed(adjacency, degrees, aggregation),
-        }
-    }
-
-    /// What a layer over some of its rows computes on.
-    pub(super) fn sampled(&self, layer: &SampledLayer, aggregation: Aggregation) -> Block {
-        match self {
-            Self::OfRows(degrees) => {
-                let degrees = layer.rows.iter().map(|&row| degrees[row as usize]);
-                let degrees: Vec<usize> = degrees.collect();
-                Block::sampled(layer, &degrees, aggregation)
-            }
-            Self::OfEdges(degrees) => {
-                Block::sampled_directed(layer, &degrees.of(&layer.rows), aggregation)
-            }
+                own: (0..rows).map(|row| row < inner).collect(),
+            },
         }
     }
 }
@@ -90,6 +60,7 @@ fn readers(adjacency: &Csr, inner: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Aggregation, Block};
 
     /// Nodes 0, 1 and 2 of chunks, in a row; 3 of the halo is beside all of them, 4 beside 2.
     fn adjacency() -> Csr {
@@ -98,11 +69,13 @@ mod tests {
         Csr::from_edges(5, chunks.into_iter().chain(halo))
     }
 
-    fn degrees(halo: HaloDegrees) -> Degrees {
-        Degrees::new(&adjacency(), 3, &[2, 3, 3, 7, 9], halo)
+    fn degrees(halo: HaloDegrees) -> EdgeDegrees {
+        halo.degrees(&adjacency(), 3, &[2, 3, 3, 7, 9])
     }
 
-    fn dense(block: &Block) -> Vec<Vec<f32>> {
+    /// The weights of all messages.
+    fn dense(halo: HaloDegrees, aggregation: Aggregation) -> Vec<Vec<f32>> {
+        let block = Block::directed(&adjacency(), &degrees(halo), aggregation);
         let rows = block.matrix.by_row();
         let mut dense = vec![vec![0.0; block.inputs()]; block.outputs()];
         for (v, row) in dense.iter_mut().enumerate() {
@@ -125,8 +98,7 @@ mod tests {
             [0.0; 5],
             [0.0; 5],
         ];
-        let aggregation = Aggregation::SymmetricWithSelf;
-        let ours = dense(&degrees(HaloDegrees::Authors).block(&adjacency(), aggregation));
+        let ours = dense(HaloDegrees::Authors, Aggregation::SymmetricWithSelf);
         for (ours, dgl) in ours.iter().flatten().zip(dgl.iter().flatten()) {
             assert!((ours - dgl).abs() < 5e-5, "{ours} is {dgl} there");
         }
@@ -134,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_mean_over_neighbours_is_that_of_all_rules() {
-        let of = |halo| dense(&degrees(halo).block(&adjacency(), Aggregation::Mean));
+        let of = |halo| dense(halo, Aggregation::Mean);
         let global = of(HaloDegrees::Global);
         assert_eq!(global, of(HaloDegrees::Seen));
         assert_eq!(global, of(HaloDegrees::Authors));
@@ -142,8 +114,7 @@ mod tests {
 
     #[test]
     fn a_halo_row_reads_nothing_by_the_authors_rule() {
-        let of =
-            |aggregation| dense(&degrees(HaloDegrees::Authors).block(&adjacency(), aggregation));
+        let of = |aggregation| dense(HaloDegrees::Authors, aggregation);
         let third = 1.0 / 3.0;
         let quarter = 0.25;
         // DGL's mean over these edges and loops of 0, 1 and 2; GAT has the same places.
@@ -161,15 +132,11 @@ mod tests {
 
     #[test]
     fn each_rule_has_its_degrees() {
-        let rows = |halo| match degrees(halo) {
-            Degrees::OfRows(degrees) => degrees,
-            Degrees::OfEdges(degrees) => panic!("a degree a row, not {degrees:?}"),
-        };
-        assert_eq!(rows(HaloDegrees::Global), [2, 3, 3, 7, 9]);
-        assert_eq!(rows(HaloDegrees::Seen), [2, 3, 3, 3, 1]);
-        let Degrees::OfEdges(authors) = degrees(HaloDegrees::Authors) else {
-            panic!("degrees of edges");
-        };
+        let global = EdgeDegrees::of_rows(vec![2, 3, 3, 7, 9]);
+        assert_eq!(degrees(HaloDegrees::Global), global);
+        let seen = EdgeDegrees::of_rows(vec![2, 3, 3, 3, 1]);
+        assert_eq!(degrees(HaloDegrees::Seen), seen);
+        let authors = degrees(HaloDegrees::Authors);
         assert_eq!(authors.to, [2, 3, 3, 0, 0]);
         assert_eq!(authors.from, [1, 2, 1, 3, 1]);
         let some = authors.of(&[4, 1]);

@@ -48,8 +48,6 @@ pub(super) struct Rules {
     pub halo: bool,
     /// Share of them fetched anew in every epoch.
     pub sampling: f64,
-    /// Whether a halo node's own row is among its messages.
-    pub halo_own: bool,
     /// Whether nodes carry their expected coverage.
     pub expected: bool,
     /// What labels are, where nodes carry them.

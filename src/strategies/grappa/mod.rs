@@ -80,11 +80,10 @@ use super::{
     BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
 };
 use crate::graph::{Label, PartitionSpec};
-use crate::model::{Block, Gnn, Input, targets};
+use crate::model::{Block, EdgeDegrees, Gnn, Input, targets};
 use crate::sim::{Activity, EpochReport, Planner, Saved, Setting, SimError, Worker};
 use batches::At;
 use chances::inverse_chances;
-use degrees::Degrees;
 use estimators::{Normalise, Weight, halo_hops, mean, share_of_loss};
 use layout::{Layout, Rules};
 use options::Options;
@@ -408,19 +407,19 @@ impl Sweeping {
     }
 
     /// What aggregations over a working graph divide by.
-    fn degrees(&self, graph: &WorkingGraph) -> Degrees {
+    fn degrees(&self, graph: &WorkingGraph) -> EdgeDegrees {
         if self.weighing.weight == Weight::EdgeHt {
-            return Degrees::OfRows(graph.degrees.clone());
+            return EdgeDegrees::of_rows(graph.degrees.clone());
         }
         let rule = self.options.halo_degrees;
-        Degrees::new(&graph.adjacency, graph.inner, &graph.degrees, rule)
+        rule.degrees(&graph.adjacency, graph.inner, &graph.degrees)
     }
 
     /// The form of a working graph that layers compute on, its targets left open.
     fn local(&self, worker: &Worker, layout: &Layout, graph: &WorkingGraph) -> LocalGraph {
         let by_edge = self.weighing.weight == Weight::EdgeHt;
         let aggregation = worker.setting().model.aggregation();
-        let block = self.degrees(graph).block(&graph.adjacency, aggregation);
+        let block = Block::directed(&graph.adjacency, &self.degrees(graph), aggregation);
         let weighted = by_edge.then(|| {
             let chunks = layout.chunks_of(&graph.nodes);
             block.scaled(inverse_chances(layout, &chunks, graph.inner))

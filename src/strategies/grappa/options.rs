@@ -165,7 +165,6 @@ impl Options {
             schedule: self.schedule,
             halo: self.halo(),
             sampling: self.remote_sampling,
-            halo_own: self.halo_degrees != HaloDegrees::Authors,
             expected: self.normalise == Normalise::Rho,
             task,
         }

@@ -107,10 +107,9 @@ impl SweepPlanner {
     }
 
     fn block(&self, working: &Working) -> BlockShape {
-        working.block(
-            self.sweeping.setting.model.aggregation(),
-            self.sweeping.rules,
-        )
+        let sweeping = &self.sweeping;
+        let aggregation = sweeping.setting.model.aggregation();
+        working.block(aggregation, sweeping.options.halo_degrees)
     }
 
     fn pass(
@@ -136,9 +135,10 @@ impl SweepPlanner {
         let (sweeping, working) = (&self.sweeping, &self.working[rank]);
         let setting = &sweeping.setting;
         let model = &setting.model;
+        let halo = sweeping.options.halo_degrees;
         let range = layout.steps(sweeping.batch_size()).range(rank, step);
         let batch = if let Some(law) = &setting.law {
-            Batch::expect(setting, law, layout, (rank, range.len()))
+            Batch::expect((setting, halo), law, layout, (rank, range.len()))
         } else if !setting.holds_graph() {
             Batch::count(setting, range.len())
         } else {
@@ -146,12 +146,7 @@ impl SweepPlanner {
             let mut places = order[range].to_vec();
             places.sort_unstable();
             let seeds = working.rows_of(&places);
-            Batch::draw(
-                (setting, sweeping.rules),
-                working,
-                seeds,
-                (self.epoch, step),
-            )
+            Batch::draw((setting, halo), working, seeds, (self.epoch, step))
         };
         track.work_of_others(setting.samples_beside, |track| {
             for looked_at in &batch.looked_at {

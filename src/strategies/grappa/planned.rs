@@ -1,6 +1,7 @@
 //! Working graphs and mini-batches, in numbers.
 
-use super::layout::{Layout, Rules};
+use super::degrees::HaloDegrees;
+use super::layout::Layout;
 use crate::graph::sampling::{Population, Reached, frontiers};
 use crate::graph::{Csr, ExpectedGraph, SampledLayer, Sampler, View, round};
 use crate::model::{Aggregation, BlockShape, InputShape};
@@ -141,13 +142,14 @@ impl Working {
     }
 
     /// What a layer over all of it computes on.
-    pub(super) fn block(&self, aggregation: Aggregation, rules: Rules) -> BlockShape {
-        let halo = if rules.halo_own {
+    pub(super) fn block(&self, aggregation: Aggregation, halo: HaloDegrees) -> BlockShape {
+        let alone = if halo.has_own() {
             0
         } else {
             self.rows - self.inner
         };
-        BlockShape::of(self.rows, self.rows, self.edges, aggregation).without_own(halo, aggregation)
+        let block = BlockShape::of(self.rows, self.rows, self.edges, aggregation);
+        block.without_own(alone, aggregation)
     }
 
     /// Bytes that it takes beside its features: numbers and degrees of rows, and sources of edges.
@@ -192,7 +194,7 @@ pub(super) struct Batch {
 impl Batch {
     /// What is drawn from a working graph for these rows.
     pub(super) fn draw(
-        (setting, rules): (&Setting, Rules),
+        (setting, halo): (&Setting, HaloDegrees),
         working: &Working,
         seeds: Vec<u32>,
         (epoch, step): (usize, usize),
@@ -220,10 +222,10 @@ impl Batch {
             batch.looked_at.push(sampled.degrees.iter().sum());
             batch.edges += edges;
             let aggregation = model.aggregation();
-            let halo = |row: &&u32| !rules.halo_own && **row as usize >= inner;
-            let halo = sampled.rows[..outputs_here].iter().filter(halo).count();
+            let alone = |row: &&u32| !halo.has_own() && **row as usize >= inner;
+            let alone = sampled.rows[..outputs_here].iter().filter(alone).count();
             let block = BlockShape::sampled(outputs_here, inputs, edges, aggregation);
-            batch.blocks.push(block.without_own(halo, aggregation));
+            batch.blocks.push(block.without_own(alone, aggregation));
             outputs = sampled.rows;
         }
         batch.blocks.reverse();
@@ -252,7 +254,7 @@ impl Batch {
     /// What worker `rank` draws for so many training nodes in a graph that is known by its law.
     /// Rows of the halo have no neighbours there.
     pub(super) fn expect(
-        setting: &Setting,
+        (setting, halo): (&Setting, HaloDegrees),
         law: &ExpectedGraph,
         layout: &Layout<'_>,
         (rank, seeds): (usize, usize),
@@ -280,11 +282,13 @@ impl Batch {
             batch.looked_at.push(sum(&pair[0], |rows| rows.looked_at));
             batch.edges += edges;
             let aggregation = setting.model.aggregation();
-            let halo = pair[0].iter().zip(&populations);
-            let halo = halo.filter(|(_, one)| !layout.rules().halo_own && !one.spreads);
-            let halo = round(halo.map(|(rows, _)| rows.nodes).sum());
+            let alone = pair[0].iter().zip(&populations);
+            let alone = alone.filter(|(_, one)| !halo.has_own() && !one.spreads);
+            let alone = round(alone.map(|(rows, _)| rows.nodes).sum());
             let block = BlockShape::sampled(outputs, inputs, edges, aggregation);
-            batch.blocks.insert(0, block.without_own(halo, aggregation));
+            batch
+                .blocks
+                .insert(0, block.without_own(alone, aggregation));
         }
         let inputs = batch.blocks.first().map_or(0, |block| block.inputs);
         let width = setting.model.features();
