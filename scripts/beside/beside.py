@@ -1,7 +1,7 @@
 """Runs the authors' programs and grapevine on the same and prints the two side by side; scripts/authors calls it.
 
     beside.py CLONES --program GRAPEVINE --out DIR [--only bns pipe retexo varco] [--graph FILE.npz] [--parts FILE]
-        [--weights DIR] [--workers 4] [--seeds 5] [--quick]
+        [--weights DIR] [--epsilon 1e-8] [--workers 4] [--seeds 5] [--quick]
 """
 
 import argparse
@@ -63,6 +63,7 @@ def arguments():
     options.add_argument("--graph", type=Path, help="a graph in the form of `npz-edges` with features and masks (default: Cora)")
     options.add_argument("--parts", type=Path, help="a line with the worker of each node (default: random parts)")
     options.add_argument("--weights", type=Path, help="a folder with initial weights, <program>-<experiment>-<seed>.npz (default: drawn ones)")
+    options.add_argument("--epsilon", type=float, help="Adam's ε on both sides (default: their 1e-8)")
     options.add_argument("--workers", type=int, default=4)
     options.add_argument("--seeds", type=int, default=5, help="at most so many for accuracies")
     options.add_argument("--quick", action="store_true", help="bytes and losses alone, without the runs that accuracies take")
@@ -73,6 +74,8 @@ def arguments():
         wrong(f"--parts {chosen.parts} is not a file")
     if chosen.weights:
         check_weights(chosen)
+    if chosen.epsilon is not None and not 0 < chosen.epsilon < float("inf"):
+        wrong("--epsilon must be above 0: Adam divides by the root of a mean square plus it")
     if chosen.workers < 2:
         wrong("--workers must be at least 2: the authors' programs send nothing with one")
     if chosen.seeds < 1:
@@ -150,6 +153,8 @@ def jobs_of(code, pairs, experiments, parts):
             job = {key: of for key, of in pair.items() if key not in ("title", "experiment", "cell", "shows", "start", "weights")}
             job.update(name=f"{code}-{number}-{seed}", seed=seed, graph=str(ours["graph"]), parts=str(parts[ours["graph"]]))
             job["epochs"] = ours["settings"]["training"]["epochs"]
+            if "epsilon" in ours["settings"]["optimizer"]:
+                job["epsilon"] = ours["settings"]["optimizer"]["epsilon"]
             if pair["start"] == "ours":
                 job["weights"] = str(pair["weights"] / f"{pair['cell']}-{seed}.npz")
             yield job
@@ -161,10 +166,13 @@ def compare(code, chosen, out, path, files):
     experiments = cases.experiments(code, *files)
     for experiment in experiments.values():
         experiment["seeds"] = experiment["seeds"][: chosen.seeds]
+        if chosen.epsilon is not None:
+            experiment["settings"]["optimizer"]["epsilon"] = chosen.epsilon
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
     given = give_weights(code, experiments, pairs, chosen.weights) if chosen.weights else []
     parts = {file: cut(chosen, out, file) for file in files}
-    made, shown = {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}
+    made, moved, shown = {}, {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}
+    losses = {pair["experiment"] for pair in pairs if "losses" in pair["shows"]}
     for pair in pairs:
         name = pair["experiment"]
         if name not in made:
@@ -174,6 +182,8 @@ def compare(code, chosen, out, path, files):
                 print(f"{code}: grapevine, {name}", file=sys.stderr, flush=True)
                 made[name].write_weights()
                 made[name].run()
+                if name in losses:
+                    moved[name] = made[name].moved(pair["cell"])
             except Refused as refused:
                 made[name] = None
                 shown["notes"].append(f"not run: `{name}`, which this program refuses ({refused})")
@@ -191,24 +201,26 @@ def compare(code, chosen, out, path, files):
         seeds, mine = experiments[pair["experiment"]]["seeds"], made[pair["experiment"]]
         theirs = [json.loads((work / f"{code}-{number}-{seed}.json").read_text()) for seed in seeds]
         ours = [mine.result(pair["cell"], seed) for seed in seeds]
-        add_rows(code, shown, pair, theirs, ours)
+        add_rows(code, shown, pair, theirs, ours, moved.get(pair["experiment"]))
     graph = inputs.Graph(files[0])
     boundary = graph.boundary_rows(numpy.loadtxt(parts[files[0]], dtype=int))
     kind = "given" if chosen.parts else "random"
     for name in given:
         shown["notes"].append(f"`{name}` starts from the weights in {chosen.weights}")
+    if chosen.epsilon is not None:
+        shown["notes"].append(f"Adam's ε is {chosen.epsilon:g} on both sides")
     shown["notes"].insert(0, f"{graph.nodes:,} nodes, {chosen.workers} {kind} parts, {boundary:,} boundary rows")
     return tables.side_by_side(f"{NAMES[code]} ({CLONES[code][1]} at {CLONES[code][2][:7]})", shown)
 
 
-def add_rows(code, shown, pair, theirs, ours):
+def add_rows(code, shown, pair, theirs, ours, moved):
     title = pair["title"]
     if "bytes" in pair["shows"]:
         shown["bytes"] += tables.bytes_rows(title, theirs[0], ours[0])
     if "total" in pair["shows"]:
         shown["total"].append(tables.total_row(title, theirs[0], ours[0], code == "retexo"))
     if "losses" in pair["shows"]:
-        shown["losses"].append(tables.loss_row(title, theirs[0], ours[0]))
+        shown["losses"].append(tables.loss_row(title, theirs[0], ours[0], moved.result(pair["cell"], 0)))
     if "accuracy" in pair["shows"]:
         best = tables.varco_best if code == "varco" else tables.of_best
         shown["accuracy"].append(tables.accuracy_row(title, [best(one) for one in theirs], [one["test"] for one in ours]))

@@ -116,8 +116,8 @@ def pairs(code):
             upper, still = kind.upper(), "dropout=0.0"
             made.append(pair(f"{upper}, 30 rounds", f"{kind}-losses/retexo", ["bytes", "losses"], still, conv=kind, start="ours"))
             if kind == "gcn":
-                title = "GCN, 30 rounds, degrees mended"
-                made.append(pair(title, "gcn-losses/retexo", ["losses"], still, conv=kind, start="ours", mend_degrees=True))
+                title, mended = "GCN, 30 rounds, degrees and ties mended", {"mend_degrees": True, "mend_ties": True}
+                made.append(pair(title, "gcn-losses/retexo", ["losses"], still, conv=kind, start="ours", **mended))
             made.append(pair(f"{upper}, 200 rounds", f"{kind}/retexo", ["total", "accuracy"], "", conv=kind, start="ours"))
         return made
     dropout = "--enable_cr --compression_type dropout --comp_ratio"

@@ -92,3 +92,13 @@ def weights(file):
     """Arrays by name, as `grapevine weights` wrote them."""
     z = np.load(file)
     return {name: z[name] for name in z.files}
+
+
+def move_by_a_rounding(source, file):
+    """Each weight becomes the next larger number of single precision, the next smaller one, or stays: drawn, the same at every call."""
+    draws = np.random.default_rng(0)
+    moved = {}
+    for name, values in sorted(weights(source).items()):
+        towards = draws.choice([-np.inf, 0.0, np.inf], size=values.shape).astype(values.dtype)
+        moved[name] = np.where(towards == 0, values, np.nextafter(values, towards))
+    np.savez(file, **moved)

@@ -5,6 +5,8 @@ import json
 import subprocess
 from collections import defaultdict
 
+import inputs
+
 SAME = """
 [partition]
 method = "given"
@@ -36,7 +38,7 @@ class Ours:
     """One experiment, whose strategies are cells under their labels."""
 
     def __init__(self, program, work, name, experiment, workers, parts):
-        self.program, self.name = program, name
+        self.program, self.name, self.given = program, name, (work, experiment, workers, parts)
         self.file, self.out, self.weights = work / f"{name}.toml", work / name, work / f"{name}-weights"
         dataset = {"path": str(experiment["graph"]), "format": "npz-edges", "split": "public", "normalise_features": False}
         text = f"name = {value(name)}\nseeds = {value(experiment['seeds'])}\n"
@@ -60,6 +62,16 @@ class Ours:
 
     def run(self):
         self.call("run", self.file, "--out", self.out, "--quiet", "--resume")
+
+    def moved(self, cell):
+        """The same run of seed 0 from weights that are moved by a rounding: what single precision alone does to losses."""
+        work, experiment, workers, parts = self.given
+        weights = work / f"{self.name}-moved.npz"
+        inputs.move_by_a_rounding(self.weights / f"{cell}-0.npz", weights)
+        settings = {**experiment["settings"], "model": {**experiment["settings"]["model"], "weights": str(weights)}}
+        again = Ours(self.program, work, f"{self.name}-moved", {**experiment, "seeds": [0], "settings": settings}, workers, parts)
+        again.run()
+        return again
 
     def table(self, name, cell):
         with (self.out / f"{name}.csv").open() as file:

@@ -60,14 +60,21 @@ def total_row(title, theirs, ours, own_counter):
     return [title, what, f"{a:,}", f"{b:,}", "same" if a == b else f"{b - a:+,} ({b / a - 1:+.1%})"]
 
 
-def loss_row(title, theirs, ours):
+def apart(one, other):
+    """The relative difference of each epoch."""
+    return [abs(x - y) / abs(x) for x, y in zip(one["loss"], other["loss"])]
+
+
+def loss_row(title, theirs, ours, moved):
+    """`moved` is ours from weights that differ by a rounding: so much is nobody's doing."""
     a, b = theirs["loss"], ours["loss"]
     if len(a) != len(b):
-        return [title, len(a), "", "", f"{len(b)} of ours"]
-    apart = [abs(x - y) / abs(x) for x, y in zip(a, b)]
-    first = next((epoch for epoch, value in enumerate(apart) if value > 1e-3), None)
+        return [title, len(a), "", "", f"{len(b)} of ours", "", ""]
+    found = apart(theirs, ours)
+    first = next((epoch for epoch, value in enumerate(found) if value > 1e-3), None)
     after = "never" if first is None else f"epoch {first}"
-    return [title, len(a), f"{a[0]:.6f} → {a[-1]:.6f}", f"{b[0]:.6f} → {b[-1]:.6f}", f"{max(apart):.1e}", after]
+    alone = f"{max(apart(ours, moved)):.1e}"
+    return [title, len(a), f"{a[0]:.6f} → {a[-1]:.6f}", f"{b[0]:.6f} → {b[-1]:.6f}", f"{max(found):.1e}", after, alone]
 
 
 def of_best(result):
@@ -100,7 +107,7 @@ def side_by_side(name, shown):
     if shown["total"]:
         parts.append("Bytes of the whole training:\n\n" + table(["", "what", "theirs", "ours", ""], shown["total"]))
     if shown["losses"]:
-        header = ["training loss", "epochs", "theirs, first → last", "ours", "largest relative difference", "above 0.001 from"]
+        header = ["training loss", "epochs", "theirs, first → last", "ours", "largest relative difference", "above 0.001 from", "of ours, weights moved by a rounding"]
         parts.append(table(header, shown["losses"]))
     if shown["accuracy"]:
         parts.append(table(["test accuracy, %", "seeds", "theirs", "ours", "difference, paired"], shown["accuracy"]))

@@ -35,6 +35,12 @@ def digest(driver, job):
     return found.hexdigest()
 
 
+def give_epsilon(adam, epsilon):
+    """Adam with that ε, which none of the authors' programs sets."""
+    init = adam.__init__
+    adam.__init__ = lambda self, parameters, *rest, **named: init(self, parameters, *rest, **{**named, "eps": epsilon})
+
+
 def worker(driver, job, rank, stem):
     """The process of one worker: its result in a file of its own, what it says in a log."""
     import numpy
@@ -50,6 +56,8 @@ def worker(driver, job, rank, stem):
         torch.set_num_threads(1)
         # Processes that are forked share the state of generators that the authors do not seed, and those that they start do not.
         numpy.random.seed(1000 * job["seed"] + rank)
+        if "epsilon" in job:
+            give_epsilon(torch.optim.Adam, job["epsilon"])
         found = driver.run(job, rank)
         found["sent"] = [[*what, *cell] for what, cell in count.SENT.items()]
         Path(f"{stem}.{rank}.json").write_text(json.dumps(found))
