@@ -243,7 +243,7 @@ fn mini_batches_go_on_with_the_features_that_came() {
         ("retexo", "rounds_per_layer = 3"),
         ("distdgl", ""),
         ("distdgl", "prefetch = false\ncache = \"2kB\""),
-        ("distdgl", "cache = \"2kB\""),
+        ("distdgl", "cache = \"2kB\"\ndegrees = \"block\""),
     ] {
         goes_on(&case, kind, options);
     }

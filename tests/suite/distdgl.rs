@@ -265,6 +265,27 @@ fn prefetching_sends_the_same_and_hides_the_time_of_it() {
 }
 
 #[test]
+fn rows_divided_by_their_block_change_a_gcn_and_no_bytes() {
+    for kind in [ModelKind::Gcn, ModelKind::Sage] {
+        let case = case(kind, 4, 6, &[2, 2]);
+        let global = case.run("distdgl", "");
+        let block = case.run("distdgl", "degrees = \"block\"");
+        assert_eq!(block.ledger, global.ledger, "{kind:?}");
+        if kind == ModelKind::Sage {
+            let what = "a mean over those drawn is one";
+            assert_close(&losses(&block), &losses(&global), 1e-5, what);
+        } else {
+            assert_ne!(losses(&block), losses(&global));
+        }
+    }
+    let (key, said) = case(ModelKind::Gcn, 4, 6, &[2]).refused("distdgl", "degrees = \"seen\"");
+    assert!(
+        said.contains("block") && said.contains("global"),
+        "{key:?}: {said}"
+    );
+}
+
+#[test]
 fn it_does_not_run_ahead_of_what_is_measured() {
     let case = case(ModelKind::Gcn, 4, 5, &[2, 2]);
     let codec = "codec = \"quantise\"\nratio = 8\nmeasure_error = true";

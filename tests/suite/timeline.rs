@@ -11,7 +11,7 @@ use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
 
 /// Strategies with options, and whether they can, must or cannot train in mini-batches.
-const TRAININGS: [(&str, &str, Option<bool>); 78] = [
+const TRAININGS: [(&str, &str, Option<bool>); 79] = [
     ("full", "", None),
     (
         "full",
@@ -178,6 +178,7 @@ const TRAININGS: [(&str, &str, Option<bool>); 78] = [
     ("distdgl", "", Some(true)),
     ("distdgl", "cache = \"1kB\"", Some(true)),
     ("distdgl", "prefetch = false", Some(true)),
+    ("distdgl", "degrees = \"block\"", Some(true)),
     ("distdgl", "prefetch = false\ncache = 2000", Some(true)),
     ("distdgl", "cache = \"grappa-halo\"", Some(true)),
     (

@@ -26,13 +26,14 @@ pub(super) const SECTIONS: [&str; 9] = [
 
 /// Those that have such a key.
 pub(super) fn sections_with(key: &str) -> Vec<&'static str> {
-    let optimizer = |kind| keys_of::<OptimizerConfig>(Some(("kind", kind)));
+    let optimizers = kinds_of::<OptimizerConfig>().into_iter();
+    let of_optimizers = optimizers.flat_map(|kind| keys_of_kind::<OptimizerConfig>(&kind));
     // In the order of the names.
     let keys = [
         keys_of::<DatasetSpec>(None),
         keys_of::<TaskSpec>(None),
         keys_of::<ModelConfig>(None),
-        [optimizer("adam"), optimizer("sgd")].concat(),
+        of_optimizers.collect(),
         keys_of::<TrainingConfig>(None),
         keys_of::<PartitionSpec>(None),
         keys_of::<NetworkSpec>(None),
@@ -66,20 +67,28 @@ pub(super) fn options_with(key: &str, known: &[String]) -> Vec<(&'static str, St
 }
 
 /// The first kind with such a key of a table whose keys depend on its `kind`.
-pub(super) fn kind_with(table: &str, key: &str) -> Option<&'static str> {
-    let kinds: &[&str] = match table {
-        "optimizer" => &["adam", "sgd"],
-        "schedule" => &["linear", "steps", "adaptive-validation"],
-        "codec" => &["quantise", "compose", "difference"],
-        _ => &[],
-    };
-    let keys = |kind: &str| match table {
-        "optimizer" => keys_of::<OptimizerConfig>(Some(("kind", kind))),
-        "schedule" => keys_of::<Schedule>(Some(("kind", kind))),
-        _ => keys_of::<CodecChoice>(Some(("kind", kind))),
-    };
-    let has = |kind: &&str| keys(kind).iter().any(|known| known == key);
-    kinds.iter().copied().find(has)
+pub(super) fn kind_with(table: &str, key: &str) -> Option<String> {
+    match table {
+        "optimizer" => kind_of::<OptimizerConfig>(key),
+        "schedule" => kind_of::<Schedule>(key),
+        "codec" => kind_of::<CodecChoice>(key),
+        _ => None,
+    }
+}
+
+fn kind_of<T: DeserializeOwned>(key: &str) -> Option<String> {
+    let has = |kind: &String| keys_of_kind::<T>(kind).iter().any(|known| known == key);
+    kinds_of::<T>().into_iter().find(has)
+}
+
+/// All kinds of such a table.
+fn kinds_of<T: DeserializeOwned>() -> Vec<String> {
+    let nobody = Table::from_iter([("kind".to_owned(), "?".into())]);
+    expected(T::deserialize(Value::Table(nobody)).err().as_ref())
+}
+
+fn keys_of_kind<T: DeserializeOwned>(kind: &str) -> Vec<String> {
+    keys_of::<T>(Some(("kind", kind)))
 }
 
 /// Whether the table `gradients` of a strategy has such a key.
@@ -146,7 +155,11 @@ mod tests {
             ("codec", "second", "compose"),
             ("codec", "of", "difference"),
         ] {
-            assert_eq!(kind_with(table, key), Some(kind), "{table}: {key}");
+            assert_eq!(
+                kind_with(table, key).as_deref(),
+                Some(kind),
+                "{table}: {key}"
+            );
         }
         assert_eq!(kind_with("codec", "ratio"), None);
         assert_eq!(kind_with("model", "heads"), None);

@@ -11,9 +11,10 @@
 //!
 //! This is the objective of `AdaQP`'s paper and code, with their normalisation from the worst to
 //! the best of either term, but for the time: there `T` is the sum over rounds of the slowest
-//! message, by a measured latency and bandwidth of each pair, which takes an integer program to
-//! solve; here it is the time of all messages over equal links. So each group has its own best
-//! choice, and no solver is needed.
+//! message, by a measured latency and bandwidth of each pair, so that messages shorter than those
+//! get more bits for nothing; here it is the time of all messages over equal links. So each group
+//! has its own best choice, and no solver is needed. Where messages differ in length, as over METIS
+//! parts, theirs sends more bytes than here once bits are assigned.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -9,10 +9,11 @@
 //! * the same for all (`bits = 2`, `4` or `8`),
 //! * drawn for each message (`"random"`): a third of the rows each, so that bytes are known in
 //!   advance, where the authors draw each row alone,
-//! * or assigned (`"adaptive"`): 8 at first; at the end of every `assign_every` epochs all workers
-//!   tell each other, with an all-reduce (`control`), how far the entries of each group of rows
-//!   spread, and so derive the same assignment, which minimises variance and time ([`assign`]). It
-//!   is used until the next one.
+//! * or assigned (`"adaptive"`): 8 at first; at the end of every `assign_every` epochs, a fifth of
+//!   all as in each of the authors' configurations (`AdaQP/config/*.yaml`: 50 of 250, 100 of 500,
+//!   200 of 1000, 240 of 1200), all workers tell each other, with an all-reduce (`control`), how
+//!   far the entries of each group of rows spread, and so derive the same assignment, which
+//!   minimises variance and time ([`assign`]). It is used until the next one.
 //!
 //! Rows cross as the layer's input, unless `exchange` says otherwise: the authors' layers gather
 //! before their product (`AdaQP/model/distGCN.py` and `distSAGE.py` of raywan-110/AdaQP). A message
@@ -23,12 +24,14 @@
 //!
 //! Evidence, in the authors' code: the quantiser but for the direction in which its two parameters
 //! are rounded, the three ways to choose bits, `λ`, the cycle and the group size; features resent.
-//! Simplified here: groups are of rows one after another, not sorted by variance, so that they
-//! differ little and most get 4 bits (`group = 1` tells rows apart, for a number each in that
-//! all-reduce); spreads are those of the last epoch of a cycle, not summed over it, and not
-//! weighted by how readers weigh a row; every worker solves for itself what their worker 0 does;
-//! [`assign`] says what the time is. The overlap of inner nodes' computing with communication,
-//! which is the paper's other half, is not here.
+//! Simplified here: groups are of rows one after another, so that they differ little and most get 4
+//! bits (`group = 1` tells rows apart, for a number each in that all-reduce). Theirs sorts rows by
+//! variance and then adds up by the numbers from before, so that its groups are as good as drawn.
+//! Back, the sum for a row of others travels; there an owner sends the gradient of its output.
+//! Spreads are those of the last epoch of a cycle, not summed over it, and not weighted by how
+//! readers weigh a row; every worker solves for itself what their worker 0 does; [`assign`] says
+//! what the time is. The overlap of inner nodes' computing with communication, which is the paper's
+//! other half, is not here.
 
 pub(super) mod assign;
 
@@ -64,8 +67,8 @@ pub(super) const REGISTRATION: Registration = Registration {
             },
             OptionInfo {
                 name: "assign_every",
-                default: "50",
-                meaning: "Epochs between two assignments of adaptive bits; 8 bits until the first (50 and 8 in the authors' configuration for ogbn-products).",
+                default: "a fifth of the epochs",
+                meaning: "Epochs between two assignments of adaptive bits; 8 bits until the first (a fifth and 8 in all of the authors' configurations).",
             },
             OptionInfo {
                 name: "lambda",
@@ -106,9 +109,16 @@ struct Options {
 /// When and how bits are assigned.
 #[derive(Clone, Copy, Debug)]
 struct Adaptive {
-    every: usize,
+    every: Option<usize>,
     lambda: f64,
     group: usize,
+}
+
+impl Adaptive {
+    /// Epochs between two assignments, of so many epochs in all.
+    fn every(self, epochs: usize) -> usize {
+        self.every.unwrap_or((epochs / 5).max(1))
+    }
 }
 
 #[derive(Clone)]
@@ -152,12 +162,16 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
         return Err(OptionError::key(key, message));
     }
     let adaptive = Adaptive {
-        every: options.assign_every.unwrap_or(50),
+        every: options.assign_every,
         lambda: options.lambda.unwrap_or(0.5),
         group: options.group.unwrap_or(100),
     };
-    for (key, value) in [("assign_every", adaptive.every), ("group", adaptive.group)] {
-        if value == 0 {
+    let counts = [
+        ("assign_every", adaptive.every),
+        ("group", Some(adaptive.group)),
+    ];
+    for (key, value) in counts {
+        if value == Some(0) {
             return Err(OptionError::key(key, "must be at least 1, not 0"));
         }
     }
@@ -241,9 +255,10 @@ impl Quantised {
     /// Fresh spreads of all groups, if this is an epoch from which the next assignment is made, and
     /// there are any.
     fn spreads(&self, epoch: usize) -> Option<Spreads> {
-        let Adaptive { every, .. } = self.options.adaptive?;
+        let epochs = self.setting.training.epochs;
+        let every = self.options.adaptive?.every(epochs);
         let next = epoch + 1;
-        if !next.is_multiple_of(every) || next >= self.setting.training.epochs {
+        if !next.is_multiple_of(every) || next >= epochs {
             return None;
         }
         let groups = self.groups()?;

@@ -53,9 +53,10 @@
 //! gradient of the parameters takes a third product along the grid, which is not needed here. In
 //! theirs parameter gradients are summed within a column of workers, which all have the same sum.
 //! In 1D and 1.5D theirs broadcast the gradient of every layer's output, `Σ_{1≤l≤L} d_l` columns,
-//! `d_L` more than here, where that of an input goes back; and their 2D transposes inputs besides:
-//! by its code, half as many bytes more than here on Cora with two layers of 16 columns, without
-//! the adjacency. The variant of 1D that sends what is needed alone is `full`. Not here: 3D.
+//! `d_L` more than here, where that of an input goes back; and their 2D transposes inputs besides.
+//! With that and the third product it moves, by its code, three quarters more than here on Cora
+//! with two layers of 16 columns, without the adjacency: more than their 1D on four workers. The
+//! variant of 1D that sends what is needed alone is `full`. Not here: 3D.
 
 mod grid;
 mod gridded;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::cache::Cache;
+use super::degrees::BlockDegrees;
 use super::pipeline::Pipeline;
 use super::rehearsal::NEIGHBOUR_BYTES;
 use crate::graph::{Features, Lists, Peers, SampledLayer, Sampler, Steps};
@@ -74,6 +75,7 @@ enum Waits {
 pub(super) struct FetchingTrainer {
     steps: Steps,
     fanouts: Vec<usize>,
+    degrees: BlockDegrees,
     pipeline: Pipeline,
     /// Of the epoch of the latest batch.
     order: EpochOrder,
@@ -88,12 +90,18 @@ pub(super) struct FetchingTrainer {
 
 impl FetchingTrainer {
     /// The mini-batches of a worker that keeps the features of so many remote nodes.
-    pub(super) fn new(worker: &Worker, fanouts: &[usize], pipeline: Pipeline, room: usize) -> Self {
+    pub(super) fn new(
+        worker: &Worker,
+        (fanouts, degrees): (&[usize], BlockDegrees),
+        pipeline: Pipeline,
+        room: usize,
+    ) -> Self {
         let setting = worker.setting();
         let (graph, owner) = (&setting.dataset.graph, &setting.partition.assignment);
         Self {
             steps: setting.steps(),
             fanouts: fanouts.to_vec(),
+            degrees,
             pipeline,
             order: EpochOrder::default(),
             batches: VecDeque::new(),
@@ -233,9 +241,11 @@ impl FetchingTrainer {
             std::mem::take(&mut batch.frontier),
             std::mem::take(&mut batch.drawn),
         );
+        let rule = self.degrees;
         let hop;
-        (hop, batch.frontier) =
-            worker.compute(Activity::Exchange, |worker| next(worker, frontier, &drawn));
+        (hop, batch.frontier) = worker.compute(Activity::Exchange, |worker| {
+            next(worker, frontier, &drawn, rule)
+        });
         batch.layers.push(hop);
         let hop = batch.layers.len();
         let asking = if hop < self.fanouts.len() {
@@ -430,7 +440,12 @@ fn take(bytes: &mut &[u8], count: usize) -> Result<Vec<Neighbour>, SimError> {
 
 /// The hop whose outputs are a frontier for which these neighbours were drawn, and its
 /// inputs, which are the next frontier.
-fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Hop, Frontier) {
+fn next(
+    worker: &Worker,
+    frontier: Frontier,
+    drawn: &[Vec<Neighbour>],
+    rule: BlockDegrees,
+) -> (Hop, Frontier) {
     let all = worker.setting().dataset.graph.nodes();
     let mut known: Vec<Neighbour> = drawn.iter().flatten().copied().collect();
     known.sort_unstable();
@@ -445,7 +460,7 @@ fn next(worker: &Worker, frontier: Frontier, drawn: &[Vec<Neighbour>]) -> (Hop, 
     });
     let degrees: Vec<usize> = outputs.into_iter().chain(others).collect();
     let aggregation = worker.setting().model.aggregation();
-    let block = Block::sampled(&layer, &degrees, aggregation);
+    let block = rule.block(&layer, &degrees, aggregation);
     let nodes = layer.rows.clone();
     let split = split(worker, &nodes);
     let frontier = Frontier {

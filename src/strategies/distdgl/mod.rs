@@ -7,12 +7,12 @@
 //! sends their numbers to the owners, 4 bytes a node, which draw for them and answer with the
 //! number and the degree of each neighbour drawn, 8 bytes (both `sample`; the authors' code answers
 //! with source, destination and edge number of 8 bytes each, 24 in all, and does without degrees,
-//! as its normalisations are those of what was drawn). Then it fetches the input features of the
-//! sampled nodes that are not its own, each once: numbers to the owners, rows back (`feature`). All
-//! layers are computed where the batch is: no activation and no gradient of one travels, only
-//! parameter gradients are summed. A step of a worker with `a_h` remote nodes at hop `h ≥ 1`, `n_h`
-//! neighbours drawn for them and `r` remote inputs moves `Σ_h (4 a_h + 8 n_h) + 4r + 4rF` bytes;
-//! all workers together one all-reduce more.
+//! as its normalisations are those of what was drawn: `degrees = "block"`). Then it fetches the
+//! input features of the sampled nodes that are not its own, each once: numbers to the owners, rows
+//! back (`feature`). All layers are computed where the batch is: no activation and no gradient of
+//! one travels, only parameter gradients are summed. A step of a worker with `a_h` remote nodes at
+//! hop `h ≥ 1`, `n_h` neighbours drawn for them and `r` remote inputs moves `Σ_h (4 a_h + 8 n_h) +
+//! 4r + 4rF` bytes; all workers together one all-reduce more.
 //!
 //! What is paid for that is computing: a node that several workers sample is computed by each of
 //! them. Sums and means over neighbours are unbiased given their inputs, as in all mini-batches
@@ -35,6 +35,7 @@
 //! `codec` the features that are fetched are compressed; what is kept of them is what came.
 
 mod cache;
+mod degrees;
 mod drawn;
 mod expectation;
 mod fetching;
@@ -62,6 +63,7 @@ use crate::model::Gnn;
 use crate::net::TrafficKind;
 use crate::sim::{EpochReport, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use cache::CacheSize;
+use degrees::BlockDegrees;
 use fetching::FetchingTrainer;
 use pipeline::Pipeline;
 use plan::FetchPlan;
@@ -76,12 +78,17 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "prefetch",
                 default: "true; false with measure_error",
-                meaning: "Make batches ready while earlier ones are computed, so that numbers, neighbours and features each have a step to arrive (as its sampler processes do).",
+                meaning: "Make batches ready while earlier ones are computed, so that numbers, neighbours and features each have a step to arrive (its sampler processes do so with numbers and neighbours; false is as Grappa's authors run it, without any).",
             },
             OptionInfo {
                 name: "cache",
                 default: "0",
                 meaning: "Bytes of features of other workers' nodes that a worker may hold, such as \"64MB\", for those with most neighbours, once they came (PaGraph's cache by degree; DistDGL has none); \"grappa-halo\": as many rows as a worker of grappa with random chunks has beside its own.",
+            },
+            OptionInfo {
+                name: "degrees",
+                default: "\"global\"",
+                meaning: "What a GCN's rows are divided by: degrees in the whole graph, so that sampled sums are right on average, or \"block\", how many neighbours a row drew and how many rows drew it, as DGL's GraphConv.",
             },
             ON_REQUEST_CODEC,
             RATIO,
@@ -100,6 +107,8 @@ struct Options {
     prefetch: Option<bool>,
     cache: Option<toml::Value>,
     #[serde(default)]
+    degrees: BlockDegrees,
+    #[serde(default)]
     gradients: Gradients,
 }
 
@@ -107,6 +116,7 @@ struct Options {
 struct DistDgl {
     prefetch: bool,
     cache: CacheSize,
+    degrees: BlockDegrees,
     compression: Compression,
     gradients: Gradients,
 }
@@ -116,6 +126,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let Options {
         prefetch,
         cache,
+        degrees,
         gradients,
     } = options(&table)?;
     if prefetch == Some(true) && compression.measure_error {
@@ -131,6 +142,7 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     Ok(Box::new(DistDgl {
         prefetch,
         cache,
+        degrees,
         compression,
         gradients,
     }))
@@ -159,6 +171,7 @@ impl Strategy for DistDgl {
         };
         Ok(Box::new(Fetching {
             prefetch: self.prefetch,
+            degrees: self.degrees,
             gradients: self.gradients,
             rooms: self.cache.rooms(setting)?,
             wires: self.compression.fit(setting, setting.training.epochs)?,
@@ -172,6 +185,7 @@ impl Strategy for DistDgl {
 #[derive(Clone)]
 struct Fetching {
     prefetch: bool,
+    degrees: BlockDegrees,
     gradients: Gradients,
     /// Rows of features that each worker has room for.
     rooms: Vec<usize>,
@@ -221,7 +235,7 @@ impl Training for Fetching {
         let fanouts = &self.batches.spec.fanouts;
         let room = self.rooms[worker.rank()];
         let mut program = Fetches {
-            trainer: FetchingTrainer::new(worker, fanouts, self.pipeline(), room),
+            trainer: FetchingTrainer::new(worker, (fanouts, self.degrees), self.pipeline(), room),
             fetching: self,
             state: self.wires.state(),
         };

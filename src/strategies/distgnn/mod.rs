@@ -31,10 +31,11 @@
 //! random. There a row has its degree and number beside it, which are not counted here: they do not
 //! change, and both ends know them. One version (`dmlc/dgl` at bc263ea31c) multiplies by W before
 //! it gathers where that is narrower, so that sums cross with fewer columns, of Cora's 1,433
-//! features 16; another (9ad9f01f43) does not. Here they cross as the layer's input. Derived: a
-//! loss at owners alone, where theirs counts it at every clone, and the exchange of gradients,
-//! which some of their versions have and others leave out; with them cd-0 is exact for the
-//! gradient, too.
+//! features 16, as do the run scripts that came with it and the last pull request; another
+//! (9ad9f01f43) does not. Here they cross as the layer's input. Derived: a loss at owners alone,
+//! where theirs counts it at every clone; one bin for a node, where each of their workers cuts its
+//! own list of split nodes into bins; and the exchange of gradients, which no version with run
+//! scripts has, so that cd-0 is exact for the gradient here, and not there.
 
 mod plan;
 mod routes;

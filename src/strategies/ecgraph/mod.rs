@@ -29,7 +29,8 @@
 //! sends their change too, as many bytes again, which the reader works out here. Per reader and
 //! period of T epochs, theirs moves `8d + (T − 1)(1/4 + (1 − p) d b/8)` bytes of a row of which a
 //! share p of the epochs predicts, here `4d + (T − 1)(4 + 1/4 + d b/8)`: with d = 64, T = 10 and
-//! two bits 658 − 144 p there and 438 here. Whole rows travel there in epochs 0, T − 1, 2T − 1, …
+//! two bits 658 − 144 p there and 438 here, and the number of each row besides, 2 to 4 bytes, which
+//! here both ends know. Whole rows travel there in epochs 0, T − 1, 2T − 1, …
 //! The ends of its buckets are those of all rows, here of each, as bfloat16s. Rounding at random
 //! would leave out more than it sends of one bit, and so never end.
 //!

@@ -6,7 +6,7 @@
 //! send their models to a server, which is worker 0; it takes their mean, weighted by training
 //! nodes, and corrects it by `S` steps with all nodes, all edges and the loss of all training
 //! nodes, which no worker sees by itself. The result goes back to all. Optimisers keep their state,
-//! the server's being its own (the authors' code).
+//! the server's being its own.
 //!
 //! A round moves `2 · 4|θ|` bytes for each worker but the server's, as `parameter`. The server
 //! needs the graph: before the first round each of the other workers sends it its part, once, as
@@ -26,8 +26,10 @@
 //! of sampled neighbours).
 //!
 //! Evidence, in two repositories of the authors. `MortezaRamezani/llcg` has the mean weighted by
-//! training nodes, and a learning rate of the server's own. `CongWeilin/LLCG-OBG-PyTorch`, for
-//! ogbn-products, has the plain mean, the workers' learning rate, K = 50 and ρ = 1.1. Its steps are
+//! training nodes, a learning rate of the server's own (0.5 to 20 times the workers'), `⌈K/ρ^r⌉`
+//! steps unless `inc_k` is set, and the workers' mean of Adam's moments for the server's in each
+//! round (`server_opt_sync`). `CongWeilin/LLCG-OBG-PyTorch`, for ogbn-products, has the plain mean,
+//! a state of the server's own, the workers' learning rate, K = 50 and ρ = 1.1. Its steps are
 //! batches of 1,024 nodes, so that 50 of them are about an epoch there; here a step is of all
 //! nodes, and 50 are 50 epochs: fewer bytes, and longer on their own. With K = 1 a first round is
 //! an epoch here, too.
@@ -63,7 +65,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "rho",
                 default: "1.1",
-                meaning: "ρ, by which a round has more local steps than the one before (the authors' code); 1 for as many in each.",
+                meaning: "ρ, by which a round has more local steps than the one before (the authors' code for ogbn-products; their other code lets K fall); 1 for as many in each.",
             },
             OptionInfo {
                 name: "server_steps",

@@ -31,7 +31,9 @@
 //! columns back, here of the inputs of all layers but the first, `d_L` fewer. That they are kept
 //! too, and that skipping may go by how much rows change, is from the paper; that rule is not in
 //! the code. Derived here: what is kept of gradients are the sums over a worker's own nodes, which
-//! the owner adds up; and how change is measured, and told.
+//! the owner adds up; how change is measured, and told; and that a worker's own rows are always
+//! those of the epoch, where theirs reads its own block as old as all others do. Their code thus
+//! keeps less (hidden rows alone, in half of the epochs after the 50th) of what is more stale.
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD};
 use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange};

@@ -21,9 +21,10 @@
 //! Evidence, in the authors' code (`zxmeng98/Sylvie`): one bit both ways, stochastic rounding, a
 //! zero point and a scale of two bytes a row, features once and whole (`--use-pp`), and that the
 //! epoch after a fresh one reads once more what that did. Theirs differs in which epochs are fresh:
-//! those before every k-th, with a k that its scripts sweep from 2 to 100 (`--fixed-synchro`), and
-//! not the first, which reads zeros; here the first is fresh. Its default is a later method, which
-//! chooses bits, and is not here.
+//! those before every k-th, with a k that its scripts sweep from 2 to 100 (`--fixed-synchro`, which
+//! only the first commits act on), none without it, as in its main runs, and not the first, which
+//! reads zeros; here the first is fresh. Its default is a later method, which chooses bits, and is
+//! not here.
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,

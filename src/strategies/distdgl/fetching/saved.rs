@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FetchingTrainer, Frontier, Hop, Neighbour, Preparing, Waits, split};
+use super::{BlockDegrees, FetchingTrainer, Frontier, Hop, Neighbour, Preparing, Waits, split};
 use crate::graph::{Csr, SampledLayer, seeds_of, shuffled};
-use crate::model::Block;
 use crate::sim::{Restoring, Saving, SimError, Worker};
 use crate::strategies::parts::{Asked, Asking, batch_targets};
 
@@ -34,7 +33,7 @@ impl SavedHop {
         }
     }
 
-    fn hop(self, worker: &Worker) -> Result<Hop, SimError> {
+    fn hop(self, worker: &Worker, rule: BlockDegrees) -> Result<Hop, SimError> {
         let adjacency = Csr::from_rows(self.rows.len(), self.offsets, self.neighbours);
         let no_rows = || SimError::Strategy("a checkpoint has a hop without rows".to_owned());
         let sampled = SampledLayer {
@@ -46,7 +45,7 @@ impl SavedHop {
         };
         let aggregation = worker.setting().model.aggregation();
         Ok(Hop {
-            block: Block::sampled(&sampled, &self.degrees, aggregation),
+            block: rule.block(&sampled, &self.degrees, aggregation),
             sampled,
             degrees: self.degrees,
         })
@@ -115,7 +114,7 @@ impl FetchingTrainer {
         let (seed, rank, (epoch, step)) = (worker.setting().seed, worker.rank(), at);
         let order = shuffled(seed, epoch, rank, &worker.shard().train);
         let seeds = seeds_of(&order, &self.steps, rank, step);
-        let layers = hops.into_iter().map(|hop| hop.hop(worker));
+        let layers = hops.into_iter().map(|hop| hop.hop(worker, self.degrees));
         Ok(Preparing {
             at,
             targets: batch_targets(worker, &self.steps, &seeds, step),
