@@ -7,121 +7,9 @@ use burn::tensor::{Tensor, TensorData};
 use super::dropout::DRAW;
 use super::host::by_rows;
 use super::stripes::stripes;
-use super::{Dropout, ModelKind, Place, SparseMatrix};
+use super::{Aggregation, Dropout, EdgeDegrees, Place, SparseMatrix};
 use crate::graph::{Csr, SampledLayer};
 use crate::rng::mix;
-
-/// How the messages of a node's neighbours are weighted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aggregation {
-    /// `1 / √((d_v + 1)(d_u + 1))` over neighbours and the node itself (Kipf and Welling, 2017, eq.
-    /// 2).
-    SymmetricWithSelf,
-    /// `1 / √(d_v d_u)` over neighbours only, as in the code of RETEXO's authors.
-    Symmetric,
-    /// `1 / d_v` over neighbours (Hamilton, Ying and Leskovec, 2017).
-    Mean,
-    /// `1 / (d_v + 1)` over neighbours and the node itself: a mean over a graph with self-loops, as
-    /// in the code of BNS-GCN's and VARCO's authors.
-    MeanWithSelf,
-    /// 1 over neighbours: for maxima, which need no weights.
-    Neighbours,
-    /// 1 over neighbours and the node itself: the sum of GIN-0 (Xu et al., 2019, eq. 4.1 with ε =
-    /// 0), and what attention weighs itself.
-    NeighboursAndSelf,
-}
-
-impl Aggregation {
-    /// Whether a node's own row is among its messages.
-    pub const fn has_self(self) -> bool {
-        matches!(
-            self,
-            Self::SymmetricWithSelf | Self::MeanWithSelf | Self::NeighboursAndSelf
-        )
-    }
-
-    /// The weight of a message to a node of degree `own` from one of degree `other`, degrees
-    /// without self-loops.
-    pub(crate) fn weight(self, own: usize, other: usize) -> f32 {
-        self.weights(own)(other)
-    }
-
-    /// The weights of messages to a node of degree `own`, by the degree that they come from.
-    fn weights(self, own: usize) -> impl Fn(usize) -> f32 {
-        // Worked out once where who sends makes no difference.
-        let all = match self {
-            Self::SymmetricWithSelf | Self::Symmetric => None,
-            Self::Mean => Some((1.0 / own.max(1) as f64) as f32),
-            Self::MeanWithSelf => Some((1.0 / (own + 1) as f64) as f32),
-            Self::Neighbours | Self::NeighboursAndSelf => Some(1.0),
-        };
-        let loops = usize::from(self == Self::SymmetricWithSelf);
-        // A boundary row's degree may be 0 in a graph with edges one way; it must not divide by
-        // zero.
-        let of_pair =
-            move |other: usize| inverse_root((own + loops).max(1) * (other + loops).max(1));
-        move |other| all.unwrap_or_else(|| of_pair(other))
-    }
-}
-
-impl From<ModelKind> for Aggregation {
-    fn from(kind: ModelKind) -> Self {
-        match kind {
-            ModelKind::Gcn => Self::SymmetricWithSelf,
-            ModelKind::Sage => Self::Mean,
-            ModelKind::SagePool => Self::Neighbours,
-            ModelKind::Gat | ModelKind::Gin => Self::NeighboursAndSelf,
-        }
-    }
-}
-
-/// Degrees of rows of which some are only read, or are read by fewer rows than they read
-/// themselves: one entry a row, degrees without self-loops.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EdgeDegrees {
-    /// Rows that it reads.
-    pub to: Vec<usize>,
-    /// Rows that read it.
-    pub from: Vec<usize>,
-    /// Whether its own row is among its messages, where the aggregation has such.
-    pub own: Vec<bool>,
-}
-
-impl EdgeDegrees {
-    /// One degree a row, whether it reads or is read.
-    pub(crate) fn of_rows(degrees: Vec<usize>) -> Self {
-        Self {
-            own: vec![true; degrees.len()],
-            from: degrees.clone(),
-            to: degrees,
-        }
-    }
-
-    /// Those of some of the rows.
-    pub(crate) fn of(&self, rows: &[u32]) -> Self {
-        fn select<T: Copy>(of: &[T], rows: &[u32]) -> Vec<T> {
-            rows.iter().map(|&row| of[row as usize]).collect()
-        }
-        Self {
-            to: select(&self.to, rows),
-            from: select(&self.from, rows),
-            own: select(&self.own, rows),
-        }
-    }
-
-    /// The weights of messages to row `v`, by the row that they come from.
-    fn weights(&self, v: usize, aggregation: Aggregation) -> impl Fn(usize) -> f32 {
-        let weights = aggregation.weights(self.to[v]);
-        // An aggregation with self-loops adds 1 to a degree, also where there is no loop.
-        let loops = aggregation.has_self();
-        move |u| weights(self.from[u].saturating_sub(usize::from(loops && !self.own[u])))
-    }
-
-    /// Whether row `v` is among its own messages.
-    fn has_own(&self, v: usize, aggregation: Aggregation) -> bool {
-        aggregation.has_self() && self.own[v]
-    }
-}
 
 /// The part of the graph a layer computes on: the inputs are rows `0..inputs`, of which the first
 /// `outputs` are the nodes whose new representation is computed.
@@ -298,6 +186,17 @@ impl Block {
         Self::of_draws(layer, degrees.to.len(), own, weights)
     }
 
+    /// The block of a sampled layer by itself, normalised by what was drawn; see
+    /// [`EdgeDegrees::of_block`]. Messages are not scaled.
+    pub(crate) fn of_drawn(layer: &SampledLayer, aggregation: Aggregation) -> Self {
+        let adjacency = &layer.adjacency;
+        let degrees = EdgeDegrees::of_block(adjacency, layer.outputs, layer.rows.len());
+        Self {
+            sampled: true,
+            ..Self::directed(adjacency, &degrees, aggregation)
+        }
+    }
+
     /// The block of a sampled layer with so many inputs; the rest is as in [`Block::of_rows`].
     fn of_draws<W: Fn(usize) -> f32>(
         layer: &SampledLayer,
@@ -320,6 +219,19 @@ impl Block {
             sampled: true,
             ..Self::of_rows(sizes, own, weights, neighbours, |u| u)
         }
+    }
+
+    /// The weights as a dense matrix, `[outputs][inputs]`.
+    #[cfg(test)]
+    pub(crate) fn dense(&self) -> Vec<Vec<f32>> {
+        let (rows, values) = (self.matrix.by_row(), self.matrix.values());
+        let mut dense = vec![vec![0.0; self.inputs()]; self.outputs()];
+        for (v, row) in dense.iter_mut().enumerate() {
+            for entry in rows.entries(v) {
+                row[rows.columns[entry] as usize] = values[entry];
+            }
+        }
+        dense
     }
 
     /// The block with each entry's weight multiplied by `factor(output, input)`.
@@ -404,11 +316,6 @@ impl Block {
 
 /// Keeps the draws of edges apart from those of nodes.
 const EDGES: u64 = 0x0065_6467_6573;
-
-fn inverse_root(product: usize) -> f32 {
-    // In double precision and rounded once: a root and a division in `f32` would round twice.
-    (1.0 / (product as f64).sqrt()) as f32
-}
 
 const fn index(v: usize) -> u32 {
     // Nodes of a graph are numbered in 32 bits, and a block has no more inputs than that.

@@ -12,6 +12,7 @@
 //! between two products is in `rowwise`. Rows are a [`Matrix`]: one tensor or, where a device's
 //! buffers are smaller than that, stripes, over which `tiles` aggregates.
 
+mod aggregation;
 mod attention;
 mod block;
 mod conv;
@@ -45,9 +46,10 @@ mod stripes;
 mod tiles;
 mod work;
 
+pub use aggregation::Aggregation;
+pub(crate) use aggregation::EdgeDegrees;
 pub use attention::{edge_softmax, edge_sum};
-pub(crate) use block::EdgeDegrees;
-pub use block::{Aggregation, Block};
+pub use block::Block;
 pub use conv::{Conv, GatConv, GcnConv, GinConv, PoolConv, SageConv};
 pub(crate) use conv::{dense_parameters, sums};
 pub use dropout::{Dropout, Mask};

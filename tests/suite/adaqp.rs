@@ -142,6 +142,25 @@ fn adaptive_bits_are_eight_at_first_and_then_what_lambda_says_and_never_more() {
 }
 
 #[test]
+fn bits_are_assigned_after_a_fifth_of_the_epochs_unless_it_is_said() {
+    for (epochs, every) in [(10, 2), (14, 2), (3, 1)] {
+        let case = Case {
+            epochs,
+            ..Case::default()
+        };
+        let (silent, said) = (
+            case.run("adaqp", ""),
+            case.run("adaqp", &format!("assign_every = {every}")),
+        );
+        assert_eq!(silent.ledger, said.ledger, "{epochs} epochs");
+        for epoch in 0..epochs {
+            let ratio = silent.epochs[epoch].compression_ratio.unwrap();
+            assert_eq!(ratio > 4.0, epoch >= every, "epoch {epoch} of {epochs}");
+        }
+    }
+}
+
+#[test]
 fn more_bits_are_nearer_to_full_and_eight_are_near() {
     let case = Case {
         dropout: 0.0,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::graph::SampledLayer;
-use crate::model::{Aggregation, Block, EdgeDegrees};
+use crate::model::{Aggregation, Block};
 
 /// The rule of a GCN and of means with self-loops.
 ///
@@ -31,34 +31,8 @@ impl BlockDegrees {
     ) -> Block {
         match self {
             Self::Global => Block::sampled(layer, whole, aggregation),
-            Self::Block => {
-                let drawn = (0..layer.outputs).map(|v| layer.adjacency.degree(v));
-                // With as many neighbours as were drawn, messages are not scaled.
-                let unscaled = SampledLayer {
-                    degrees: drawn.collect(),
-                    ..layer.clone()
-                };
-                Block::sampled_directed(&unscaled, &of_block(layer), aggregation)
-            }
+            Self::Block => Block::of_drawn(layer, aggregation),
         }
-    }
-}
-
-fn of_block(layer: &SampledLayer) -> EdgeDegrees {
-    let inputs = layer.rows.len();
-    let mut from = vec![0; inputs];
-    let mut to = vec![0; inputs];
-    for (v, to) in to.iter_mut().enumerate().take(layer.outputs) {
-        let drawn = layer.adjacency.neighbours(v);
-        *to = drawn.len();
-        for &u in drawn {
-            from[u as usize] += 1;
-        }
-    }
-    EdgeDegrees {
-        to,
-        from,
-        own: (0..inputs).map(|row| row < layer.outputs).collect(),
     }
 }
 
@@ -71,15 +45,7 @@ mod tests {
     fn block(rule: BlockDegrees, aggregation: Aggregation) -> Vec<Vec<f32>> {
         let drawn: Lists = [vec![1, 3], vec![0, 3], vec![3]].into_iter().collect();
         let layer = SampledLayer::of(vec![0, 1, 2], &drawn, vec![5, 2, 4], 4, 4);
-        let block = rule.block(&layer, &[5, 2, 4, 7], aggregation);
-        let rows = block.matrix.by_row();
-        let mut dense = vec![vec![0.0; block.inputs()]; block.outputs()];
-        for (v, row) in dense.iter_mut().enumerate() {
-            for entry in rows.entries(v) {
-                row[rows.columns[entry] as usize] = block.matrix.values()[entry];
-            }
-        }
-        dense
+        rule.block(&layer, &[5, 2, 4, 7], aggregation).dense()
     }
 
     fn assert_close(ours: &[Vec<f32>], expected: &[[f32; 4]; 3]) {

@@ -3,18 +3,9 @@
 use crate::graph::{Csr, Lists, SampledLayer};
 use crate::model::{Aggregation, Block};
 
-/// A sparse matrix as a dense one.
-fn dense(block: &Block) -> Vec<f64> {
-    let columns = block.inputs();
-    let mut values = vec![0.0; block.outputs() * columns];
-    let rows = block.matrix.by_row();
-    for row in 0..block.outputs() {
-        for entry in rows.entries(row) {
-            let column = rows.columns[entry] as usize;
-            values[row * columns + column] = f64::from(block.matrix.values()[entry]);
-        }
-    }
-    values
+/// The weights of a block, row by row.
+fn weights(block: &Block) -> Vec<f64> {
+    block.dense().concat().into_iter().map(f64::from).collect()
 }
 
 /// All sets of `size` of these.
@@ -39,7 +30,7 @@ fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
         Aggregation::SymmetricWithSelf,
         Aggregation::NeighboursAndSelf,
     ] {
-        let expected = dense(&Block::new(&graph, &degrees, aggregation));
+        let expected = weights(&Block::new(&graph, &degrees, aggregation));
         for fanout in 1..4 {
             let choices: Vec<Vec<Vec<u32>>> = (0..5)
                 .map(|v| subsets(graph.neighbours(v), fanout.min(degrees[v])))
@@ -58,7 +49,7 @@ fn the_mean_over_all_samples_of_an_aggregation_is_that_over_all_neighbours() {
                     .collect();
                 let layer = SampledLayer::of((0..5).collect(), &drawn, degrees.clone(), 5, 5);
                 let block = Block::sampled(&layer, &degrees, aggregation);
-                for (mean, value) in mean.iter_mut().zip(dense(&block)) {
+                for (mean, value) in mean.iter_mut().zip(weights(&block)) {
                     *mean += value / samples as f64;
                 }
             }

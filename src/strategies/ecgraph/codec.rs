@@ -315,6 +315,14 @@ mod tests {
         pairs.map(|(a, b)| f64::from((a - b).abs())).sum()
     }
 
+    #[test]
+    fn of_equally_near_guesses_the_prediction_is_taken_and_then_the_mean() {
+        assert_eq!(nearest(&[1.0, 2.0], &[1.0, 2.0], &[1.0, 2.0]), PREDICTED);
+        // The mean is as near as what was quantised, the prediction is farther.
+        assert_eq!(nearest(&[3.0], &[2.0], &[6.0]), 2);
+        assert_eq!(nearest(&[3.0], &[3.0], &[6.0]), 0);
+    }
+
     /// What arrives of rows in each round.
     fn sent(period: u64, of: impl Fn(u64) -> Vec<f32>, rounds: u64) -> Vec<Vec<f32>> {
         let (sender, reader) = (coder(period), coder(period));

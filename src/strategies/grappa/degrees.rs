@@ -31,30 +31,17 @@ impl HaloDegrees {
     /// chunks: these by the neighbours that they see, and the halo by this rule. `whole` has each
     /// row's degree in the whole graph.
     pub(super) fn degrees(self, adjacency: &Csr, inner: usize, whole: &[usize]) -> EdgeDegrees {
-        let rows = whole.len();
-        let seen = |row: usize| adjacency.degree(row);
-        let with_halo = |halo: &[usize]| (0..inner).map(seen).chain(halo.iter().copied()).collect();
+        let block = || EdgeDegrees::of_block(adjacency, inner, whole.len());
+        let with_halo = |halo: &[usize]| {
+            let chunks = (0..inner).map(|row| adjacency.degree(row));
+            EdgeDegrees::of_rows(chunks.chain(halo.iter().copied()).collect())
+        };
         match self {
-            Self::Global => EdgeDegrees::of_rows(with_halo(&whole[inner..])),
-            Self::Seen => EdgeDegrees::of_rows(with_halo(&readers(adjacency, inner)[inner..])),
-            Self::Authors => EdgeDegrees {
-                to: (0..rows).map(seen).collect(),
-                from: readers(adjacency, inner),
-                own: (0..rows).map(|row| row < inner).collect(),
-            },
+            Self::Global => with_halo(&whole[inner..]),
+            Self::Seen => with_halo(&block().from[inner..]),
+            Self::Authors => block(),
         }
     }
-}
-
-/// How many of the first `inner` rows read each row.
-fn readers(adjacency: &Csr, inner: usize) -> Vec<usize> {
-    let mut readers = vec![0; adjacency.nodes()];
-    for row in 0..inner {
-        for &source in adjacency.neighbours(row) {
-            readers[source as usize] += 1;
-        }
-    }
-    readers
 }
 
 #[cfg(test)]
@@ -75,15 +62,7 @@ mod tests {
 
     /// The weights of all messages.
     fn dense(halo: HaloDegrees, aggregation: Aggregation) -> Vec<Vec<f32>> {
-        let block = Block::directed(&adjacency(), &degrees(halo), aggregation);
-        let rows = block.matrix.by_row();
-        let mut dense = vec![vec![0.0; block.inputs()]; block.outputs()];
-        for (v, row) in dense.iter_mut().enumerate() {
-            for entry in rows.entries(v) {
-                row[rows.columns[entry] as usize] = block.matrix.values()[entry];
-            }
-        }
-        dense
+        Block::directed(&adjacency(), &degrees(halo), aggregation).dense()
     }
 
     #[test]
