@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use serde_json::json;
 
 use super::Verdict;
 use super::datasets::thousands;
 use super::output::{BadArgument, columns, print, print_json, tell};
-use super::source::DataArgs;
+use super::source::{DataArgs, asked_split};
 use crate::Error;
 use crate::graph::{DataProfile, DatasetSpec};
 use crate::report::{self, Drawing};
@@ -37,11 +38,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         ..args.data.spec()?
     };
     let data = spec.read(Path::new("")).map_err(Error::from)?;
+    let asked = asked_split(&spec, &data, 0)?;
     let profile = DataProfile::new(&data);
     if args.json {
-        print_json(&profile)?;
+        let mut known = serde_json::to_value(&profile)?;
+        if let Some(asked) = asked {
+            known["split"] = json!(asked);
+        }
+        print_json(&known)?;
     } else {
-        print(&columns(&["", &profile.name], &rows(&profile)))?;
+        let mut rows = rows(&profile);
+        rows.extend(
+            asked.map(|asked| vec!["split asked for, seed 0".to_owned(), set_sizes(asked)]),
+        );
+        print(&columns(&["", &profile.name], &rows))?;
     }
     for note in &data.reading.notes {
         tell(&format!("note: {note}\n"));
@@ -114,19 +124,22 @@ fn rows(profile: &DataProfile) -> Vec<Vec<String>> {
     );
     match &profile.splits[..] {
         [] => add("split of its own", "none".to_owned()),
-        [[train, validation, test], more @ ..] => {
+        [first, more @ ..] => {
             let others = if more.is_empty() {
                 String::new()
             } else {
                 format!(", and {} more", more.len())
             };
-            let sizes = [train, validation, test]
-                .map(|size| count(*size))
-                .join(" / ");
+            let sizes = set_sizes(*first);
             add("split of its own", format!("{sizes}{others}"));
         }
     }
     rows
+}
+
+/// Numbers of nodes that train, validate and test.
+fn set_sizes(sets: [usize; 3]) -> String {
+    sets.map(|size| thousands(size as u64)).join(" / ")
 }
 
 /// A number, and what share that is; rounded to the whole only if it is all.

@@ -70,7 +70,7 @@ pub(super) const FORMATS: [About; 16] = [
     ),
     (
         "csv",
-        "format: edge and target CSV without features (LastFM Asia)",
+        "format: *edges.csv and *target.csv or *nodes.csv, which may have features (LastFM Asia)",
     ),
     (
         "edge-list",

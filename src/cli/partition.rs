@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Verdict;
 use super::list::PARTITIONERS;
 use super::output::{BadArgument, columns, print, print_json};
-use super::source::{DataArgs, named_value};
+use super::source::{DataArgs, asked_split, named_value};
 use crate::Error;
 use crate::atomic;
 use crate::graph::{
@@ -148,6 +148,8 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         _ => spec.read(&here),
     };
     let data = data.map_err(Error::from)?;
+    // Of shards alone the sets are written, but what is asked for is to be possible.
+    asked_split(&spec, &data, args.seed)?;
     let known = Known {
         train: &[],
         labels: Some(&data.labels),

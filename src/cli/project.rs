@@ -13,7 +13,7 @@ use crate::experiment::{
     notes, project, verdicts, write_projection,
 };
 use crate::net::TrafficKind;
-use crate::report::format::{bytes, seconds};
+use crate::report::format::{bytes, seconds, with_repartition};
 use crate::report::{self, Projected};
 use crate::strategies::Registry;
 
@@ -144,16 +144,17 @@ const COLUMNS: [Column; 10] = [
     ("epochs", |cell| cell.epochs.to_string()),
     ("messages", |cell| upper(cell, cell.messages.to_string())),
     ("node data", |cell| {
-        upper(
-            cell,
-            bytes(cell.payload_of(TrafficKind::is_node_data) as f64),
-        )
+        let node_data = bytes(cell.payload_of(TrafficKind::is_node_data) as f64);
+        let moved = Some(cell.payload_of(is_repartition) as f64).filter(|&moved| moved > 0.0);
+        with_repartition(upper(cell, node_data), moved)
     }),
     ("gradients", |cell| {
         bytes(cell.payload_of(is_gradient) as f64)
     }),
     ("other", |cell| {
-        let known = cell.payload_of(|kind| kind.is_node_data() || is_gradient(kind));
+        let told =
+            |kind: TrafficKind| kind.is_node_data() || is_gradient(kind) || is_repartition(kind);
+        let known = cell.payload_of(told);
         bytes((cell.payload_bytes - known) as f64)
     }),
     ("on the wire", |cell| {
@@ -168,6 +169,10 @@ const COLUMNS: [Column; 10] = [
 
 fn is_gradient(kind: TrafficKind) -> bool {
     kind == TrafficKind::ParameterGradient
+}
+
+fn is_repartition(kind: TrafficKind) -> bool {
+    kind == TrafficKind::Repartition
 }
 
 /// With a sign where it is the most that it can be.

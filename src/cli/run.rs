@@ -19,7 +19,7 @@ use crate::experiment::{
     read_manifest,
 };
 use crate::report;
-use crate::report::format::{bytes, percent, percent_summary, seconds};
+use crate::report::format::{bytes, percent, percent_summary, seconds, with_repartition};
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
 
@@ -248,6 +248,10 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     }
     let mean = |of: &dyn Fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
+    let moved = Some(mean(&|run| run.repartition_bytes as f64)).filter(|&moved| moved > 0.0);
+    let told = |run: &Measured| {
+        run.node_data_bytes() + run.parameter_gradient_bytes + run.repartition_bytes
+    };
     let accuracy = statistics::Summary::of(runs.iter().filter_map(|run| run.test_accuracy));
     let diverged = if runs.iter().any(|run| run.diverged_at.is_some()) {
         ", diverged"
@@ -257,9 +261,9 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     vec![
         cell.to_owned(),
         accuracy.map_or("–".to_owned(), |summary| percent_summary(&summary)) + diverged,
-        size(&Measured::node_data_bytes),
+        with_repartition(size(&Measured::node_data_bytes), moved),
         size(&|run| run.parameter_gradient_bytes),
-        size(&|run| run.payload_bytes - run.node_data_bytes() - run.parameter_gradient_bytes),
+        size(&|run| run.payload_bytes - told(run)),
         seconds(mean(&|run| run.simulated_seconds)),
     ]
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::list::FORMATS;
 use super::output::BadArgument;
+use crate::Error;
 use crate::experiment::config::{closest, value_of};
-use crate::graph::{DatasetSpec, SyntheticSpec, dataset_names};
+use crate::graph::{DatasetSpec, RawDataset, SplitSpec, SyntheticSpec, dataset_names};
 
 /// A graph by its name, its files or how it is generated.
 #[derive(ClapArgs)]
@@ -66,6 +67,24 @@ impl DataArgs {
             ..DatasetSpec::default()
         })
     }
+}
+
+/// Nodes that train, validate and test by the split that a section asks for, drawn with a seed if
+/// it is drawn; none if it asks for that of the data.
+///
+/// # Errors
+/// A split that these data cannot have.
+pub(super) fn asked_split(
+    spec: &DatasetSpec,
+    data: &RawDataset,
+    seed: u64,
+) -> Result<Option<[usize; 3]>, Error> {
+    if spec.split == SplitSpec::default() {
+        return Ok(None);
+    }
+    let split = data.split(&spec.split, seed)?.split;
+    let sets = [&split.train, &split.validation, &split.test];
+    Ok(Some(sets.map(Vec::len)))
 }
 
 /// What is wrong with an argument that is no known data set, without a format.

@@ -266,6 +266,7 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
             "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"
         ));
     }
+    notes.extend(super::resent::note(runs));
     notes.extend(diverged(runs));
     notes.extend(super::noise::note(runs));
     notes

@@ -28,6 +28,7 @@ mod part;
 mod prepare;
 mod project;
 mod rejudge;
+mod resent;
 mod resolution;
 mod rising;
 mod row_maker;

@@ -25,8 +25,8 @@ pub struct DatasetSpec {
     /// a list of columns of the file of nodes. Default: each node is its own feature. For
     /// `parquet`: such a list; default the column `features`.
     pub features: Option<FeatureSource>,
-    /// The file of nodes in the folder. Default: the one whose name ends in `target.csv`, or
-    /// `nodes.parquet`.
+    /// The file of nodes in the folder. Default: the one whose name ends in `target.csv` or
+    /// `nodes.csv`, or `nodes.parquet`.
     pub nodes: Option<PathBuf>,
     /// The file of edges in the folder. Default: the one whose name ends in `edges.csv`, or
     /// `edges.parquet`.

@@ -112,10 +112,6 @@ impl Estimator {
         if of_nodes && !self.weight.uses_coverage() {
             return refuse("shrinkage", "of this kind needs a weight made of coverages");
         }
-        if self.shrinkage == Shrinkage::Authors && self.normalise == Normalise::Rho {
-            let what = "must not be \"rho\" with shrinkage = \"authors\": the expectation of a maximum is not known";
-            return Err(("normalise", what.to_owned()));
-        }
         if self.normalise != Normalise::None && !weighs_nodes {
             return refuse("normalise", "needs weights of nodes or batches");
         }
@@ -302,14 +298,6 @@ mod tests {
                     ..edge.clone()
                 },
                 "shrinkage",
-            ),
-            (
-                Estimator {
-                    shrinkage: Shrinkage::Authors,
-                    normalise: Normalise::Rho,
-                    ..batch.clone()
-                },
-                "normalise",
             ),
             (
                 Estimator {

@@ -76,7 +76,8 @@ fn all_estimators() -> Vec<Estimator> {
     estimators
 }
 
-/// Those that are exact where everything is seen. The authors' weight is `d/(d + 1)` there, too.
+/// Those that are exact where everything is seen. The authors' weight is
+/// `(d + 1)/(d + 2)` there.
 fn all_that_leave_the_whole() -> Vec<Estimator> {
     let mut estimators = all_estimators();
     estimators.retain(|one| one.shrinkage != Shrinkage::Authors);

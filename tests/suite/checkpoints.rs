@@ -199,6 +199,7 @@ fn grappa_goes_on_with_the_chunks_that_it_holds() {
         "repartition_every = 3",
         "repartition_every = 3\nhalo = true\nweight = \"node_ht\"\nnormalise = \"rho\"",
         "repartition_every = 2\nhalo = true\nweight = \"batch_gram\"",
+        "repartition_every = 2\nkeep_halo = false",
         "repartition_every = 3\nschedule = \"regroup\"",
         "repartition_every = 3\nremote_sampling = 0.5",
     ] {

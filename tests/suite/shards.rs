@@ -62,7 +62,7 @@ const FROM_SHARDS: [(&str, &str); 36] = [
     ("grappa", "schedule = \"fixed\"\nhalo_degrees = \"seen\""),
     (
         "grappa",
-        "repartition_every = 2\nhalo_degrees = \"authors\"",
+        "repartition_every = 2\nkeep_halo = false\nhalo_degrees = \"authors\"",
     ),
     (
         "grappa",

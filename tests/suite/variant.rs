@@ -346,7 +346,7 @@ impl Variant {
                 _ => 1.0,
             };
             let smooth = |covered: f64| match self.shrinkage {
-                "authors" => (covered * d).max(1.0) / (d + 1.0),
+                "authors" => (covered * d + 1.0) / (d + 2.0),
                 _ => 1.0 + shrink * (covered - 1.0),
             };
             let expected = || self.expected(setting, v, hops - usize::from(self.halo));

@@ -60,6 +60,9 @@ pub(super) struct Question {
     strict: bool,
     /// Whether answers have few possible values, as accuracies have.
     coarse: bool,
+    /// Whether what is asked of has another value in another seed. Two that are equal seed by seed
+    /// are then trainings that came to the same; else both may have learnt nothing.
+    varies: bool,
 }
 
 impl Question {
@@ -85,7 +88,25 @@ impl Question {
             inverse: is_factor(claim),
             strict,
             coarse: is_accuracy(&claim.measure),
+            varies: false,
         }
+    }
+
+    /// The same, asked of these settings.
+    pub(super) fn in_settings(
+        self,
+        claim: &ClaimSpec,
+        runs: &[RunRow],
+        settings: &[Option<&Sweep>],
+    ) -> Self {
+        let varies = |setting: &Option<&Sweep>| {
+            let own = values(claim, runs, *setting, claim.compare.strategy());
+            let mut values = own.values();
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        let varies = settings.iter().all(varies);
+        Self { varies, ..self }
     }
 
     /// Whether both bounds lie between these two values. A claim with one bound never does.
@@ -118,8 +139,8 @@ impl Question {
     }
 
     /// The least p-value of values that say which side of a bound they are on and nothing about
-    /// their spread: all equal, though they are coarse. Zeros, the differences of two trainings
-    /// that came to the same, are what they are.
+    /// their spread: all equal, though they are coarse. Zeros of two trainings that came to the
+    /// same are what they are.
     fn least_p(self, values: &[Bounds]) -> f64 {
         let Some(&(first, _)) = values.first() else {
             return 0.0;
@@ -127,7 +148,8 @@ impl Question {
         let slack = ROUNDING * first.abs().max(1.0);
         let equal = |x: f64| (x - first).abs() <= slack;
         let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
-        if self.coarse && alike && values.len() > 1 && first.abs() > slack {
+        let same = self.varies && first.abs() <= slack;
+        if self.coarse && alike && values.len() > 1 && !same {
             0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
         } else {
             0.0

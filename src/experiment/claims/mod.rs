@@ -171,11 +171,13 @@ impl ClaimSpec {
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
         let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
-        let question = Question::of(self);
         let answers: Vec<Answers> = (settings.iter())
             .map(|setting| answers(self, runs, *setting))
             .collect();
-        let of = |answers: &Answers| Evidence::of(answers, question, statistics);
+        let of = |answers: &Answers, settings: &[_]| {
+            let question = Question::of(self).in_settings(self, runs, settings);
+            Evidence::of(answers, question, statistics)
+        };
         let asked = self.expected();
         let together = |text: String| match settings.len() {
             0 | 1 => asked.clone(),
@@ -184,9 +186,11 @@ impl ClaimSpec {
         let count = settings.len();
         if self.compare.over == Over::Mean {
             let text = together(format!("on average over {count} settings"));
-            return (text, of(&question.mean(&answers)));
+            return (text, of(&Question::of(self).mean(&answers), &settings));
         }
-        let all: Vec<Evidence> = answers.iter().map(of).collect();
+        let all: Vec<Evidence> = (answers.iter().zip(settings.chunks(1)))
+            .map(|(answers, setting)| of(answers, setting))
+            .collect();
         // One-sided p-values are compared here, and the decisive one is twice the smaller of two.
         let tail = (1.0 - statistics.level) / 2.0;
         let places = || all.iter().zip(&settings);

@@ -105,7 +105,8 @@ pub(super) fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigErro
             cell.refuse(&format!("{section}.{name}"), format!("{lead}{what}"))
         }
         GraphError::Read { .. } => {
-            let hint = "relative paths start at the folder of the experiment file";
+            let hint = "relative paths start at the folder of the experiment file; those of a result \
+                        folder, at where it was run";
             cell.refuse(files, format!("{error} ({hint})"))
         }
         _ => cell.refuse(files, error.to_string()),

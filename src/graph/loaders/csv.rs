@@ -1,5 +1,5 @@
-//! `*edges.csv` and `*target.csv`, with or without `*features.json` (Rozemberczki, Allen and
-//! Sarkar, 2021; Rozemberczki and Sarkar, 2020), or a CSV file of features.
+//! `*edges.csv` and `*target.csv` or `*nodes.csv`, with or without `*features.json` (Rozemberczki,
+//! Allen and Sarkar, 2021; Rozemberczki and Sarkar, 2020), or a CSV file of features.
 //!
 //! The first column of the target file is the node id and the last the class, unless the section
 //! names others, empty or `nan` where it is not known; nodes are numbered by ascending id. The JSON
@@ -17,7 +17,7 @@ use std::path::Path;
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, each_once, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
-use super::{Reading, file_name, only_file};
+use super::{Reading, data_set_name, file_name, only_file};
 use crate::graph::larger::{Pairs, Room};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 
@@ -38,19 +38,21 @@ pub(super) fn read(
     room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
     let mut notes = Vec::new();
-    let (folder, targets, stem) = if path.is_file() {
+    let (folder, targets, start) = if path.is_file() {
         let full = file_name(path);
-        let stem = full.strip_suffix("target.csv").ok_or_else(|| {
-            let what = "is not a file `*target.csv`; give that file or its folder as `path`";
+        let named = stem(&full).ok_or_else(|| {
+            let what = "is not a file `*target.csv` or `*nodes.csv`; give that file or its folder as `path`";
             GraphError::file(path, what)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        (folder, path.to_owned(), stem.to_owned())
+        (folder, path.to_owned(), named.to_owned())
     } else {
-        let targets = file_of(path, spec.nodes.as_deref(), "target.csv")?;
+        let ending = |ending| file_of(path, spec.nodes.as_deref(), ending);
+        let targets =
+            ending("target.csv").or_else(|error| ending("nodes.csv").map_err(|_| error))?;
         (path, targets, String::new())
     };
-    let named = |ending: &str| format!("{stem}{ending}");
+    let named = |ending: &str| format!("{start}{ending}");
     let (listed, headed) = nodes(&targets, spec)?;
     notes.extend(headless(&targets, headed));
     let nodes = Nodes::new(&targets, listed, spec.label.as_ref())?;
@@ -85,12 +87,18 @@ pub(super) fn read(
     };
     reading.notes = notes;
     let name = file_name(&targets);
-    let name = name
-        .trim_end_matches("target.csv")
-        .trim_end_matches('_')
-        .to_owned();
+    let name = match stem(&name).unwrap_or(&name).trim_end_matches('_') {
+        "" => data_set_name(folder),
+        name => name.to_owned(),
+    };
     let (labels, classes) = (nodes.labels, nodes.classes);
     Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
+}
+
+/// What a file of nodes is called before the ending that says so.
+fn stem(name: &str) -> Option<&str> {
+    let endings = ["target.csv", "nodes.csv"];
+    endings.iter().find_map(|ending| name.strip_suffix(ending))
 }
 
 /// Where a record of the file of nodes has what.

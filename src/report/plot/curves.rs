@@ -102,15 +102,21 @@ impl Curves {
             let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
             for series in self.series.iter().filter(|series| !series.crosses) {
                 let joined = self.joined_of(series);
-                band(canvas, series, &joined, alpha, |x, y| {
-                    frame.nearest(place(x, y))
-                });
+                // Where a curve is out of sight, so is its band.
+                let seen = |spot: &&Spot| place(spot.x, spot.y).1 <= frame.bottom;
+                for piece in joined.chunk_by(|a, b| seen(a) == seen(b)) {
+                    if seen(&piece[0]) {
+                        band(canvas, series, piece, alpha, |x, y| {
+                            frame.nearest(place(x, y))
+                        });
+                    }
+                }
             }
         }
         for (index, series) in self.series.iter().enumerate() {
             if series.crosses {
                 crosses(canvas, series, |x, y| frame.nearest(place(x, y)));
-            } else if self.joined {
+            } else if self.joined && series.spots.len() > 1 {
                 self.draw_curve(canvas, series, index, &frame);
             } else {
                 error_bars(canvas, series, |x, y| frame.nearest(place(x, y)));

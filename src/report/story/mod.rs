@@ -86,10 +86,10 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
             other => format!("has the highest test {other}: {value}"),
         }
     );
-    // Within one standard deviation there is no saying which is better.
+    // Within one standard deviation of the best there is no saying which is better. Who is far
+    // below it and scatters most is not near it.
     let level = |(cell, other): &&Ranked| {
-        cell.label != best.label
-            && accuracy.mean - other.mean <= accuracy.spread().max(other.spread())
+        cell.label != best.label && accuracy.mean - other.mean <= accuracy.spread()
     };
     let level: Vec<String> = ranked
         .iter()

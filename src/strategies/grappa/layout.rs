@@ -46,6 +46,8 @@ pub(super) struct Rules {
     pub schedule: Schedule,
     /// Whether sources of bridge edges are loaded at a switch.
     pub halo: bool,
+    /// Whether those of a worker's own chunks are kept from the first switch on.
+    pub keeps_halo: bool,
     /// Share of them fetched anew in every epoch.
     pub sampling: f64,
     /// Whether nodes carry their expected coverage.
@@ -115,9 +117,9 @@ impl<'a> Layout<'a> {
         self.rules
     }
 
-    /// Whether this is the first super-epoch, in which base chunks' halos are loaded, to be kept.
-    pub(super) const fn is_first(&self) -> bool {
-        self.first
+    /// Whether the halo of base chunks comes in this super-epoch's switch, to be kept.
+    pub(super) const fn brings_what_is_kept(&self) -> bool {
+        self.first && self.rules.keeps_halo
     }
 
     /// The steps of an epoch in which every worker trains the nodes of its chunks, at most `size`
@@ -256,20 +258,24 @@ impl<'a> Layout<'a> {
         (0..self.workers).filter(|_| any).map(of).sum()
     }
 
-    /// Halo nodes that travel at the switch. With base chunks, their halo is kept for ever and that
-    /// of the variable chunk comes anew: what is held already, or comes with a chunk itself, is not
-    /// sent.
+    /// Halo nodes that travel at the switch. Where that of base chunks is kept, that of the
+    /// variable chunk comes anew: what is held already, or comes with a chunk itself, is not sent.
     pub(super) fn halo(&self, from: usize, to: usize) -> Vec<u32> {
         if !self.rules.halo || from == to {
             return Vec::new();
         }
-        if self.first || self.rules.schedule == Schedule::Regroup {
+        if self.all_travels() {
             return self.surroundings(from, to);
         }
         let kept = self.sources(from, to, self.trained(to));
         let mut nodes = self.sources(from, to, &self.held[to][self.each()..]);
         nodes.retain(|node| kept.binary_search(node).is_err());
         nodes
+    }
+
+    /// Whether nothing of the halo is held before this super-epoch's switch.
+    const fn all_travels(&self) -> bool {
+        self.first || !self.rules.keeps_halo
     }
 
     /// How many those are.
@@ -280,9 +286,8 @@ impl<'a> Layout<'a> {
         if !self.rules.halo || from == to {
             return 0;
         }
-        let all = self.first || self.rules.schedule == Schedule::Regroup;
         let apart = self.apart(from, to);
-        if all {
+        if self.all_travels() {
             numbers.surroundings(apart)
         } else {
             numbers.anew(apart)
@@ -359,15 +364,13 @@ impl<'a> Layout<'a> {
         chunk_bytes(self.nodes(chunk), edges, width, self.carried()).0
     }
 
-    /// What a worker keeps from one switch to the next: chunks of others, as they came, and, where
-    /// it has chunks for good, the halo of those (in a graph known by its law, its chunks are its
-    /// parts).
+    /// What a worker keeps from one switch to the next: chunks of others, as they came, and the
+    /// halo that it keeps of its own (in a graph known by its law, its chunks are its parts).
     pub(super) fn kept(&self, width: usize, worker: usize, halo: usize) -> Bytes {
         let others = self.held(worker).iter();
         let others = others.filter(|&&chunk| self.home(chunk) != worker);
         let chunks: u64 = others.map(|&chunk| self.chunk_bytes(width, chunk)).sum();
-        let base = self.rules.halo && self.rules.schedule != Schedule::Regroup;
-        let halo = halo_bytes(if base { halo } else { 0 }, width);
+        let halo = halo_bytes(if self.rules.keeps_halo { halo } else { 0 }, width);
         Bytes(chunks + halo.0)
     }
 

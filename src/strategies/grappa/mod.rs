@@ -31,7 +31,7 @@
 //! more it ignores that walks come back to units they have seen.
 //!
 //! Choices where the paper's code leaves a trap or says nothing: coverage is over as many hops as
-//! the model has layers (its one-hop weight is 1 up to `d/(d + 1)` with the halo on); chunks
+//! the model has layers (its one-hop weight is `(d + 1)/(d + 2)` with the halo on); chunks
 //! normalise by the neighbours they see, halo nodes by their degree in the whole graph or, with
 //! `halo_degrees = "seen"`, by the edges into the working chunks. With `"authors"` each row that is
 //! read is normalised by the edges that read it, which changes a GCN; and a halo row is not among
@@ -39,8 +39,9 @@
 //! second changes every model that adds a node's own row to its neighbours'. These are the rules of
 //! the authors' blocks over the edges of the working graph, in every layer and every batch; their
 //! blocks have the edges that a layer of a batch has drawn, self-loops among them. At a switch the
-//! halo of the base chunks, which does not change, is kept; theirs loads that of both chunks anew,
-//! on Cora about twice as many bytes at each switch after the first.
+//! halo of the base chunks, which does not change, is kept; with `keep_halo = false` that of both
+//! chunks is loaded anew, as theirs is, on Cora about twice as many bytes at each switch after the
+//! first.
 //! `batch_gram` takes gradients for uncorrelated and their norms from the last layer, and measures
 //! these by a forward pass without dropout when it weighs, not in every step. `edge_ht` normalises
 //! by degrees in the whole graph; with the halo the first layer is exact, and those above it read
@@ -53,9 +54,9 @@
 //! that moves on (`get_cur_dataloader`, by `--repart_every` of
 //! `experiments/grappa/train/t10n_train.py`, 50), the halo (`load_nbr_chunk_v2`) and as many steps
 //! for all (`adjust_bs`); the weight of a training node in `csrc/graph/sampling_h.h`
-//! (`fill_w_reampling_sampling_result_to_coo`): `max(d_local, 1)/(d + 1)`, at most 1, over the hop
-//! next to the node alone (`csrc/python/py_graph.cc`), with self-loops in both degrees where the
-//! graph has them, which would be `(d_local + 1)/(d + 2)` here; their mean over a batch in
+//! (`fill_w_reampling_sampling_result_to_coo`): `(d_local + 1)/(d + 2)`, over the hop next to
+//! the node alone (`csrc/python/py_graph.cc`), as both their degrees count a self-loop
+//! (`augmentation_dgl_g`); their mean over a batch in
 //! `t10n/sampler.py` (`HostBatchSamplerWithCounter`), by which `t10n/grad.py` multiplies the
 //! gradient (`weighted_grad_hook`); normalisation by the edges that are there: DGL's `GraphConv`
 //! with `norm = "both"` on blocks (`experiments/grappa/train/gcn.py`, `to_dgl_batch`), in which

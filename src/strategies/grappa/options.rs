@@ -41,6 +41,11 @@ pub(super) const INFO: &[OptionInfo] = &[
         meaning: "Also load the features of all sources of edges into the chunks at a switch (the authors' default).",
     },
     OptionInfo {
+        name: "keep_halo",
+        default: "true; false with schedule = \"regroup\", which keeps no chunk",
+        meaning: "Keep the halo of a worker's own chunks from the first switch on (ours); false: load it again at each switch (the authors' code).",
+    },
+    OptionInfo {
         name: "halo_degrees",
         default: "\"global\"",
         meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, the rules of DGL's GraphConv on the blocks of the authors' code.",
@@ -63,7 +68,7 @@ pub(super) const INFO: &[OptionInfo] = &[
     OptionInfo {
         name: "shrinkage",
         default: "\"kappa\"",
-        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived); authors: max(d_local, 1)/(d + 1) per node (the authors' code, with coverage_hops = 1 and normalise = \"none\"); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
+        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived); authors: (d_local + 1)/(d + 2) per node (the authors' code, whose degrees count self-loops, with coverage_hops = 1 and normalise = \"none\"); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
     },
     OptionInfo {
         name: "kappa",
@@ -100,6 +105,7 @@ pub(super) struct Options {
     pub schedule: Schedule,
     repartition_every: Option<usize>,
     halo: Option<bool>,
+    keep_halo: Option<bool>,
     /// By what halo rows are normalised.
     pub halo_degrees: HaloDegrees,
     remote_sampling: f64,
@@ -122,6 +128,7 @@ impl Default for Options {
             schedule: Schedule::default(),
             repartition_every: None,
             halo: None,
+            keep_halo: None,
             halo_degrees: HaloDegrees::default(),
             remote_sampling: 0.0,
             weight: Weight::BatchMean,
@@ -164,6 +171,9 @@ impl Options {
         Rules {
             schedule: self.schedule,
             halo: self.halo(),
+            keeps_halo: self.halo()
+                && self.schedule != Schedule::Regroup
+                && self.keep_halo.unwrap_or(true),
             sampling: self.remote_sampling,
             expected: self.normalise == Normalise::Rho,
             task,
@@ -260,6 +270,12 @@ impl Options {
             ),
             ("coverage_hops", hops.is_some(), covers, coverage),
             (
+                "keep_halo",
+                self.keep_halo.is_some(),
+                self.halo() && self.schedule == Schedule::Sweep,
+                "a halo, and chunks that move beside the worker's own (halo = true, schedule = \"sweep\")",
+            ),
+            (
                 "halo_degrees",
                 self.halo_degrees != HaloDegrees::Global,
                 self.halo() || self.remote_sampling > 0.0,
@@ -328,10 +344,6 @@ impl Options {
             return refuse("chunking", what.to_owned());
         }
         if self.normalise == Normalise::Rho {
-            if self.shrinkage == Shrinkage::Authors {
-                let what = "must not be \"rho\" with shrinkage = \"authors\": the expectation of a maximum is not known";
-                return refuse("normalise", what.to_owned());
-            }
             if matches!(self.weight, Weight::None | Weight::EdgeHt) {
                 let what = format!(
                     "must not be \"rho\" with weight = \"{weight}\", whose expectation is 1"

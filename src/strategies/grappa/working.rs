@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Layout, Schedule};
+use super::layout::Layout;
 use crate::graph::{Csr, Features, Label};
 use crate::net::{Inbox, Message, Outbox, TrafficKind};
 use crate::sim::{Activity, Shard, SimError, Worker};
@@ -98,7 +98,7 @@ impl Loader {
         let inbox = worker.exchange(outbox)?;
         worker.compute(Activity::Exchange, |worker| {
             let arrived = self.unpack(worker, layout, &inbox)?;
-            if layout.is_first() && layout.rules().halo {
+            if layout.brings_what_is_kept() {
                 self.keep_base_halo(worker, layout, &arrived);
             }
             Ok(arrived)
@@ -241,9 +241,6 @@ impl Loader {
 
     /// Keeps the halo of the base chunks, which came partly with the variable chunk.
     fn keep_base_halo(&mut self, worker: &Worker, layout: &Layout, arrived: &HaloRows) {
-        if layout.rules().schedule == Schedule::Regroup {
-            return;
-        }
         let width = worker.shard().features.width();
         let mut base = worker.setting().boundary.parts[worker.rank()].halo.clone();
         base.sort_unstable();

@@ -31,6 +31,24 @@ fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
 }
 
 #[test]
+fn two_that_learnt_nothing_are_not_the_same_training() {
+    // Both name the largest class, in every seed.
+    let asked = "{ strategy = 'a', to = 'b', within = 0.005 }";
+    let verdict = |seeds: usize, over: &str| {
+        let mut rows = runs("a", &vec![0.8; seeds], &vec![5; seeds]);
+        rows.extend(runs("b", &vec![0.8; seeds], &vec![5; seeds]));
+        let asked = asked.replace(" }", over);
+        let row = judge("test_accuracy", &asked, &rows);
+        (row.verdict, row.p_value)
+    };
+    for over in [" }", ", over = 'mean' }"] {
+        let open = (ClaimRow::INCONCLUSIVE.to_owned(), Some(0.25));
+        assert_eq!(verdict(3, over), open);
+        assert_eq!(verdict(6, over).0, ClaimRow::REPRODUCED);
+    }
+}
+
+#[test]
 fn what_is_equal_is_not_more_by_a_margin_of_nothing() {
     let mut rows = runs("a", &[0.8, 0.81, 0.82], &[0; 3]);
     rows.extend(runs("b", &[0.8, 0.81, 0.82], &[0; 3]));

@@ -48,6 +48,20 @@ fn a_path_may_name_the_target_file_of_several() {
 }
 
 #[test]
+fn nodes_csv_is_a_file_of_nodes_too() {
+    let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
+    let path = |name: &str| folder.path().join(name);
+    std::fs::rename(path("tiny_target.csv"), path("tiny_nodes.csv")).unwrap();
+    for path in [folder.path(), &path("tiny_nodes.csv")] {
+        let data = of(path, Form::Plain).unwrap();
+        assert_eq!((data.name.as_str(), data.graph.edges()), ("tiny", 2));
+    }
+    std::fs::remove_file(path("tiny_nodes.csv")).unwrap();
+    let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+    assert!(error.contains("has no file `*target.csv`"), "{error}");
+}
+
+#[test]
 fn without_a_feature_file_each_node_is_its_own_feature() {
     let folder = folder("a,b\n1,2\n", "id,target\n1,10\n2,9\n", None);
     let data = of(folder.path(), Form::Plain).unwrap();

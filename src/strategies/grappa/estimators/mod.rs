@@ -29,7 +29,7 @@ pub(crate) use coverage::{coverage, halo_hops, none_seen, stay};
 pub(crate) use inclusion::Inclusion;
 pub(crate) use options::{Normalise, Shrinkage, Weight};
 pub(crate) use shrinkage::{capped, james_stein_of_sums, positive_part, sampling_variance, shrunk};
-use shrinkage::{over_one_more, smoothed};
+use shrinkage::{over_two_more, smoothed};
 pub(crate) use weights::{
     batch_norms, edge_ht, mean, mean_or_one, node_hajek, over_expectation, ratio, share_of_loss,
     squared_gradient_norm,

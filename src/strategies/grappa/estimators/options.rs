@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{over_one_more, smoothed};
+use super::{over_two_more, smoothed};
 
 /// What corrects for missing neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(crate) enum Shrinkage {
     None,
     /// Coverages smoothed by κ, node by node.
     Kappa,
-    /// `max(d_local, 1)/(d + 1)` in place of coverages, node by node (the authors' code).
+    /// `(d_local + 1)/(d + 2)` in place of coverages, node by node (the authors' code).
     Authors,
     /// Batch weights by `1 + λ (w − 1)`, with a given λ; in the study of estimators, if none is
     /// given, the one estimated from all workers.
@@ -73,7 +73,7 @@ impl Shrinkage {
     pub(crate) fn of_node(self, coverage: f64, degree: usize, kappa: f64) -> f64 {
         match self {
             Self::Kappa => smoothed(coverage, degree, kappa),
-            Self::Authors => over_one_more(coverage, degree),
+            Self::Authors => over_two_more(coverage, degree),
             Self::None | Self::Lambda | Self::JamesStein => coverage,
         }
     }

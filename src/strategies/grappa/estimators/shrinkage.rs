@@ -10,12 +10,12 @@ pub(crate) fn smoothed(coverage: f64, degree: usize, kappa: f64) -> f64 {
     shrunk(coverage, degree / (degree + kappa))
 }
 
-/// `max(d_local, 1)/(d + 1)`, with `d_local = c_v d`. For nodes without local neighbours that is
-/// κ = 1 of [`smoothed`], and `1/(d + 1)` less for all others. *(The authors' code,
-/// `fill_w_reampling_sampling_result_to_coo`.)*
-pub(crate) fn over_one_more(coverage: f64, degree: usize) -> f64 {
+/// `(d_local + 1)/(d + 2)`, with `d_local = c_v d`. *(The authors' code,
+/// `fill_w_reampling_sampling_result_to_coo`: `max(i, 1)/(j + 1)` of degrees i in the chunks and j
+/// in the whole graph, both with the self-loop that `augmentation_dgl_g` adds.)*
+pub(crate) fn over_two_more(coverage: f64, degree: usize) -> f64 {
     let degree = degree as f64;
-    (coverage * degree).max(1.0) / (degree + 1.0)
+    (coverage * degree + 1.0) / (degree + 2.0)
 }
 
 /// Shrinkage of a weight towards 1: `1 + λ (w − 1)`. *(The paper's form.)*
@@ -79,17 +79,17 @@ mod tests {
         }
 
         #[test]
-        fn the_authors_weight_is_theirs_and_at_most_that_of_kappa_one(
+        fn the_authors_weight_is_theirs_of_degrees_with_self_loops(
             degree in 0..50_usize,
             share in 0.0..=1.0_f64,
         ) {
             let local = (share * degree as f64).floor();
             let coverage = if degree == 0 { 1.0 } else { local / degree as f64 };
-            let weight = over_one_more(coverage, degree);
-            let theirs = local.max(1.0) / (degree as f64 + 1.0);
-            prop_assert!((weight - theirs).abs() < 1e-12);
-            let more = if local > 0.0 { 1.0 / (degree as f64 + 1.0) } else { 0.0 };
-            prop_assert!((smoothed(coverage, degree, 1.0) - weight - more).abs() < 1e-12);
+            // As their loop has it, of what their graph's degrees are.
+            let (source_i_deg, source_g_ideg) = (local as i64 + 1, degree as i64 + 1);
+            let up = (source_i_deg - 1).max(0);
+            let theirs = ((up as f64 + 1.0) / (source_g_ideg as f64 + 1.0)).min(1.0);
+            prop_assert!((over_two_more(coverage, degree) - theirs).abs() < 1e-12);
         }
 
         #[test]
