@@ -58,11 +58,19 @@ pub(super) struct Question {
     inverse: bool,
     /// Whether a mean at the bound does not meet it: more by a margin of 0 is more.
     strict: bool,
-    /// Whether answers have few possible values, as accuracies have.
-    coarse: bool,
-    /// Whether what is asked of has another value in another seed. Two that are equal seed by seed
-    /// are then trainings that came to the same; else both may have learnt nothing.
-    varies: bool,
+    grain: Grain,
+}
+
+/// How many values answers may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grain {
+    /// Any number of them.
+    Fine,
+    /// Few, as accuracies have, and what is asked of has the same in all seeds.
+    Coarse,
+    /// Few, and another in another seed: two that are equal seed by seed are trainings that came to
+    /// the same, where both may have learnt nothing if their values never change.
+    Varied,
 }
 
 impl Question {
@@ -87,8 +95,11 @@ impl Question {
             high,
             inverse: is_factor(claim),
             strict,
-            coarse: is_accuracy(&claim.measure),
-            varies: false,
+            grain: if is_accuracy(&claim.measure) {
+                Grain::Coarse
+            } else {
+                Grain::Fine
+            },
         }
     }
 
@@ -99,14 +110,16 @@ impl Question {
         runs: &[RunRow],
         settings: &[Option<&Sweep>],
     ) -> Self {
-        let varies = |setting: &Option<&Sweep>| {
-            let own = values(claim, runs, *setting, claim.compare.strategy());
-            let mut values = own.values();
-            let first = values.next();
-            values.any(|value| Some(value) != first)
+        let own = |setting: Option<&Sweep>| {
+            let own = values(claim, runs, setting, claim.compare.strategy());
+            own.into_values().collect::<Vec<Bounds>>()
         };
-        let varies = settings.iter().all(varies);
-        Self { varies, ..self }
+        let varies = |values: Vec<Bounds>| values.iter().any(|value| *value != values[0]);
+        let varied = self.grain == Grain::Coarse && settings.iter().all(|one| varies(own(*one)));
+        Self {
+            grain: if varied { Grain::Varied } else { self.grain },
+            ..self
+        }
     }
 
     /// Whether both bounds lie between these two values. A claim with one bound never does.
@@ -148,8 +161,8 @@ impl Question {
         let slack = ROUNDING * first.abs().max(1.0);
         let equal = |x: f64| (x - first).abs() <= slack;
         let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
-        let same = self.varies && first.abs() <= slack;
-        if self.coarse && alike && values.len() > 1 && !same {
+        let same = self.grain == Grain::Varied && first.abs() <= slack;
+        if self.grain != Grain::Fine && alike && values.len() > 1 && !same {
             0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
         } else {
             0.0
