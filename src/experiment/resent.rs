@@ -12,14 +12,13 @@ pub(super) fn note(runs: &[RunRow]) -> Option<String> {
         let kind = run.strategy_kind.as_deref();
         kind.is_some_and(|kind| kinds.contains(&kind))
     };
+    // One worker alone sends nothing: who is compared has as many.
+    let setting = |run: &RunRow| (run.seed, run.workers, run.sweep.clone());
     let more = |run: &&RunRow| {
-        let Some(own) = run.measured else {
-            return false;
-        };
-        let beside = |full: &&RunRow| (full.seed, &full.sweep) == (run.seed, &run.sweep);
-        let full = runs.iter().filter(|full| is(full, &["full"]));
-        let mut full = full.filter(beside).filter_map(|full| full.measured);
-        full.any(|full| {
+        let beside = |full: &&RunRow| is(full, &["full"]) && setting(full) == setting(run);
+        let pairs = runs.iter().filter(beside);
+        let mut pairs = pairs.filter_map(|full| Some((run.measured?, full.measured?)));
+        pairs.any(|(own, full)| {
             own.node_data_bytes() > full.node_data_bytes() && own.feature_bytes > full.feature_bytes
         })
     };
@@ -61,5 +60,10 @@ mod tests {
         assert_eq!(told(run("varco", 20, 10)), None);
         assert_eq!(told(run("distdgl", 150, 10)), None);
         assert_eq!(note(&[run("fixed", 150, 10)]), None);
+        let one_worker = RunRow {
+            workers: 1,
+            ..run("full", 0, 0)
+        };
+        assert_eq!(note(&[one_worker, run("fixed", 150, 10)]), None);
     }
 }
