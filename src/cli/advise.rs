@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::output::{columns, left_columns, print, print_json, tell};
-use super::project::upper;
+use super::project::{moved, node_data, upper};
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
@@ -16,7 +16,6 @@ use crate::experiment::{
 use crate::net::TrafficKind;
 use crate::report::format::{
     bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds,
-    with_repartition,
 };
 use crate::strategies::Registry;
 
@@ -173,10 +172,7 @@ fn table(ranking: &[Advised]) -> String {
                 advised.strategy.clone(),
                 time(projection),
                 factor(projection.simulated_seconds / first),
-                with_repartition(
-                    upper(projection, bytes(node_data(projection) as f64)),
-                    Some(moved(projection) as f64).filter(|moved| *moved > 0.0),
-                ),
+                node_data(projection),
                 bytes(parameters(projection) as f64),
                 seconds(projection.machine_hours * 3600.0),
                 memory.map_or_else(|| "?".to_owned(), |memory| bytes(memory as f64)),
@@ -194,15 +190,6 @@ fn time(projection: &Projection) -> String {
     upper(projection, seconds(projection.simulated_seconds))
 }
 
-fn node_data(projection: &Projection) -> u64 {
-    projection.payload_of(TrafficKind::is_node_data)
-}
-
-/// Bytes of graph and features that repartitioning moves.
-fn moved(projection: &Projection) -> u64 {
-    projection.payload_of(|kind| kind == TrafficKind::Repartition)
-}
-
 /// Bytes of models and their gradients.
 fn parameters(projection: &Projection) -> u64 {
     use TrafficKind::{Parameter, ParameterGradient};
@@ -212,7 +199,8 @@ fn parameters(projection: &Projection) -> u64 {
 /// What a strategy sends, and where its time goes.
 fn reason(advised: &Advised) -> String {
     let projection = &advised.projection;
-    let (node, parameters) = (node_data(projection), parameters(projection));
+    let node = projection.payload_of(TrafficKind::is_node_data);
+    let parameters = parameters(projection);
     let much = match (node, moved(projection)) {
         (0, 0) => "No node data cross the network".to_owned(),
         (0, moved) => format!("Moving the graph takes {}", against(moved, parameters)),

@@ -143,19 +143,13 @@ const COLUMNS: [Column; 10] = [
     ("cell", |cell| cell.cell.clone()),
     ("epochs", |cell| cell.epochs.to_string()),
     ("messages", |cell| upper(cell, cell.messages.to_string())),
-    ("node data", |cell| {
-        let node_data = bytes(cell.payload_of(TrafficKind::is_node_data) as f64);
-        let moved = Some(cell.payload_of(is_repartition) as f64).filter(|&moved| moved > 0.0);
-        with_repartition(upper(cell, node_data), moved)
-    }),
+    ("node data", node_data),
     ("gradients", |cell| {
         bytes(cell.payload_of(is_gradient) as f64)
     }),
     ("other", |cell| {
-        let told =
-            |kind: TrafficKind| kind.is_node_data() || is_gradient(kind) || is_repartition(kind);
-        let known = cell.payload_of(told);
-        bytes((cell.payload_bytes - known) as f64)
+        let told = cell.payload_of(|kind| kind.is_node_data() || is_gradient(kind)) + moved(cell);
+        bytes((cell.payload_bytes - told) as f64)
     }),
     ("on the wire", |cell| {
         upper(cell, bytes(cell.wire_bytes as f64))
@@ -171,8 +165,15 @@ fn is_gradient(kind: TrafficKind) -> bool {
     kind == TrafficKind::ParameterGradient
 }
 
-fn is_repartition(kind: TrafficKind) -> bool {
-    kind == TrafficKind::Repartition
+/// Bytes of graph and features that repartitioning moves.
+pub(super) fn moved(cell: &Projection) -> u64 {
+    cell.payload_of(|kind| kind == TrafficKind::Repartition)
+}
+
+/// Node data, and beside them what repartitioning moves.
+pub(super) fn node_data(cell: &Projection) -> String {
+    let node_data = bytes(cell.payload_of(TrafficKind::is_node_data) as f64);
+    with_repartition(upper(cell, node_data), moved(cell) as f64)
 }
 
 /// With a sign where it is the most that it can be.

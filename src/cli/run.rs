@@ -248,7 +248,7 @@ fn cell_row(cell: &str, runs: &[Measured]) -> Vec<String> {
     }
     let mean = |of: &dyn Fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let size = |of: &dyn Fn(&Measured) -> u64| bytes(mean(&|run| of(run) as f64));
-    let moved = Some(mean(&|run| run.repartition_bytes as f64)).filter(|&moved| moved > 0.0);
+    let moved = mean(&|run| run.repartition_bytes as f64);
     let told = |run: &Measured| {
         run.node_data_bytes() + run.parameter_gradient_bytes + run.repartition_bytes
     };

@@ -54,10 +54,11 @@ pub(crate) fn factor(factor: f64) -> String {
 }
 
 /// Node data, and beside them what repartitioning moved, if anything, which is none of them.
-pub(crate) fn with_repartition(node_data: String, moved: Option<f64>) -> String {
-    match moved {
-        Some(moved) => format!("{node_data} + {} repartitioned", bytes(moved)),
-        None => node_data,
+pub(crate) fn with_repartition(node_data: String, moved: f64) -> String {
+    if moved > 0.0 {
+        format!("{node_data} + {} repartitioned", bytes(moved))
+    } else {
+        node_data
     }
 }
 

@@ -263,7 +263,8 @@ fn sampled(scale: u32, drawn: bool, batch: &str) -> String {
     } else {
         "kind = \"distdgl\"\nlabel = \"plain\"\nprefetch = false\n[[strategy]]\nkind = \"distdgl\"\n\
          [[strategy]]\nkind = \"distdgl\"\nlabel = \"cached\"\ncache = \"grappa-halo\"\n\
-         [[strategy]]\nkind = \"grappa\"\n[[strategy]]\nkind = \"grappa\"\nlabel = \"chunks\"\nchunks = 32\nrepartition_every = 1\n"
+         [[strategy]]\nkind = \"grappa\"\n[[strategy]]\nkind = \"grappa\"\nlabel = \"chunks\"\nchunks = 32\nrepartition_every = 1\n\
+         [[strategy]]\nkind = \"grappa\"\nlabel = \"again\"\nrepartition_every = 1\nkeep_halo = false\n"
     };
     let file = FILE
         .replace(counts, &data)

@@ -105,6 +105,23 @@ fn tables_with_columns_by_name_are_described_before_anything_is_trained() {
         (said["nodes"].as_u64(), said["edges"].as_u64()),
         (Some(3), Some(2))
     );
+    // `nodes.csv` and `edges.csv` are found by themselves, and a split that is set is shown.
+    let short = [
+        "info",
+        ".",
+        "--format",
+        "csv",
+        "--set",
+        "split={ train = 0.4, val = 0.3 }",
+    ];
+    let said = grapevine(here, &[&short[..], &["--json"]].concat());
+    assert_eq!(said.expect(0).json()["split"], serde_json::json!([1, 1, 1]));
+    for command in [&["info"][..], &["partition", "--workers", "2"]] {
+        let split = ["--set", "split={ train = 0.9, val = 0.9 }"];
+        let asked = [command, &[".", "--format", "csv"], &split].concat();
+        let refused = grapevine(here, &asked).expect(2).stderr;
+        assert!(refused.contains("together below 1"), "{refused}");
+    }
     arguments.extend(["--set", "lable=team"]);
     let refused = grapevine(here, &arguments).expect(2).stderr;
     assert!(refused.contains("unknown field `lable`"), "{refused}");

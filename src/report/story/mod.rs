@@ -401,8 +401,9 @@ mod tests {
             run("full", 1, 0.82, 1, 1),
             run("varco", 0, 0.79, 1, 1),
             run("varco", 1, 0.82, 1, 1),
-            run("isolated", 0, 0.50, 1, 1),
-            run("isolated", 1, 0.51, 1, 1),
+            // Far below, however much it scatters.
+            run("isolated", 0, 0.20, 1, 1),
+            run("isolated", 1, 0.81, 1, 1),
         ];
         says(
             &runs,

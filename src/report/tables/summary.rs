@@ -119,7 +119,10 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
             accuracy.as_ref().map_or_else(none, format::percent_summary) + diverged,
             cell.accuracy().map(|sum| sum.mean),
         ),
-        (format::with_repartition(data, cell.repartitioned()), ranked),
+        (
+            format::with_repartition(data, cell.repartitioned().unwrap_or_default()),
+            ranked,
+        ),
         // Unranked: it orders cells as the column before it does.
         (fewer, None),
         shown(mean("parameter_gradient_bytes"), format::bytes),
