@@ -60,6 +60,39 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Bytes in decimal units with three significant digits: `1.23 MB`.
+pub(crate) fn bytes(bytes: f64) -> String {
+    if bytes < 999.5 {
+        return format!("{bytes:.0} B");
+    }
+    full(bytes, &BYTES)
+}
+
+/// A duration: `350 µs`, `12.3 ms`, `4.56 s`, `3 min 20 s`, `2 h 5 min`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    if seconds == 0.0 {
+        return "0 s".into();
+    }
+    // What would be rounded to a minute is one: 59.96 s.
+    match seconds {
+        s if s < 0.999_5e-3 => format!("{} µs", digits(s * 1e6)),
+        s if s < 0.9995 => format!("{} ms", digits(s * 1e3)),
+        s if s < 59.95 => format!("{} s", digits(s)),
+        s if s < 3599.5 => {
+            let whole = s.round();
+            format!("{:.0} min {:.0} s", (whole / 60.0).floor(), whole % 60.0)
+        }
+        s => {
+            let minutes = (s / 60.0).round();
+            format!(
+                "{:.0} h {:.0} min",
+                (minutes / 60.0).floor(),
+                minutes % 60.0
+            )
+        }
+    }
+}
+
 /// So many of something: `1 worker`, `4 workers`, `2 classes`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     let plural = match number {

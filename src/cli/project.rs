@@ -126,7 +126,7 @@ fn text(
             claim.verdict,
             claim.id,
             claim.statement,
-            report::expected(claim),
+            claim.expected,
             report::measured(claim)
         ));
     }

@@ -274,7 +274,7 @@ pub(super) fn claim_line(claim: &ClaimRow) -> String {
         claim.verdict,
         claim.id,
         claim.statement,
-        report::expected(claim),
+        claim.expected,
         report::measured(claim),
         report::p_value(claim)
     )

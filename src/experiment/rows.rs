@@ -6,6 +6,7 @@
 
 mod field;
 mod projected;
+mod quantity;
 mod run;
 mod sweep;
 mod table;
@@ -19,6 +20,7 @@ use crate::sim::Doing;
 use field::Field;
 pub use field::{ColumnKind, Values};
 pub use projected::{BesideRow, ProjectionRow};
+pub use quantity::Quantity;
 pub(crate) use run::{OfRun, RunKey, metric_title};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
@@ -308,6 +310,10 @@ table! {
         /// Of claims about an amount of node data: the most bytes that repartitioning moved beside
         /// them in a run; null where it moved none.
         repartition_bytes: Option<f64>,
+        /// What `measured`, its interval and `detectable` are: `bytes`, `seconds` or `number` (a
+        /// share, a count, or how many times one is the other); empty in tables of earlier
+        /// versions.
+        quantity: Option<Quantity>,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Numbers as people read them.
 
-use crate::digits::{BYTES, full};
-pub(crate) use crate::digits::{counted, digits};
+pub(crate) use crate::digits::{bytes, counted, digits, seconds};
 use crate::experiment::statistics::Summary;
 
 /// The text with a capital first letter, for headings and sentences.
@@ -10,39 +9,6 @@ pub(crate) fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
-}
-
-/// Bytes in decimal units with three significant digits: `1.23 MB`.
-pub(crate) fn bytes(bytes: f64) -> String {
-    if bytes < 999.5 {
-        return format!("{bytes:.0} B");
-    }
-    full(bytes, &BYTES)
-}
-
-/// A duration: `350 µs`, `12.3 ms`, `4.56 s`, `3 min 20 s`, `2 h 5 min`.
-pub(crate) fn seconds(seconds: f64) -> String {
-    if seconds == 0.0 {
-        return "0 s".into();
-    }
-    // As above: 59.96 s is a minute.
-    match seconds {
-        s if s < 0.999_5e-3 => format!("{} µs", digits(s * 1e6)),
-        s if s < 0.9995 => format!("{} ms", digits(s * 1e3)),
-        s if s < 59.95 => format!("{} s", digits(s)),
-        s if s < 3599.5 => {
-            let whole = s.round();
-            format!("{:.0} min {:.0} s", (whole / 60.0).floor(), whole % 60.0)
-        }
-        s => {
-            let minutes = (s / 60.0).round();
-            format!(
-                "{:.0} h {:.0} min",
-                (minutes / 60.0).floor(),
-                minutes % 60.0
-            )
-        }
-    }
 }
 
 /// How many times: `1.04×`, `12.3×`, `580×`.

@@ -131,7 +131,6 @@ impl Page<'_> {
         let stated = stated.and_then(|all| all.iter().find(|stated| stated["id"] == *row.id));
         context! {
             row,
-            expected => tables::expected(row),
             measured => tables::measured(row),
             p => tables::p_value(row),
             note => stated.and_then(|stated| stated["note"].as_str()),

@@ -33,7 +33,7 @@ use tables::Table;
 pub(crate) use profile::{Drawing, write_degrees};
 pub(crate) use projection::{Projected, build as build_projection, where_trained};
 pub(crate) use study::{estimator_tables, write_estimator};
-pub(crate) use tables::{detectable, expected, measured, p_value};
+pub(crate) use tables::{detectable, measured, p_value};
 
 /// Names of the figure kinds an experiment file may ask for, in the order of the report.
 pub(crate) fn figure_kinds() -> Vec<&'static str> {

@@ -1,11 +1,10 @@
 //! The condition of a claim, as it is written and as it is meant.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::rows::{RunRow, Sweep};
+use crate::experiment::rows::{Quantity, RunRow, Sweep};
 
 /// The condition of a claim: `compare = { strategy = "varco", to = "full", within = 0.01 }`.
 ///
@@ -305,29 +304,27 @@ impl<'a> From<&'a RunRow> for Named<'a> {
     }
 }
 
-/// The condition in words: `varco within 0.01 of full`.
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            strategy,
-            condition,
-            over: _,
-        } = self;
-        let what = match condition {
-            Condition::Relative { form, to, by } => match form {
-                Form::Within => format!("within {by} of {to}"),
-                Form::AtMostBelow => format!("at most {by} below {to}"),
-                Form::AtLeastAbove => format!("at least {by} above {to}"),
-                Form::AtLeastBelow => format!("at least {by} below {to}"),
-                Form::TimesLess if *by == 1.0 => format!("no more than {to}"),
-                Form::TimesLess => format!("at least {by} times less than {to}"),
+impl Comparison {
+    /// The condition in words, with bounds of this quantity: `varco within 0.01 of full`.
+    pub(super) fn in_words(&self, quantity: Quantity) -> String {
+        let bound = |bound: f64| quantity.bound(bound);
+        let what = match &self.condition {
+            Condition::Relative { form, to, by } => match (form, bound(*by)) {
+                (Form::Within, by) => format!("within {by} of {to}"),
+                (Form::AtMostBelow, by) => format!("at most {by} below {to}"),
+                (Form::AtLeastAbove, by) => format!("at least {by} above {to}"),
+                (Form::AtLeastBelow, by) => format!("at least {by} below {to}"),
+                (Form::TimesLess, _) if *by == 1.0 => format!("no more than {to}"),
+                (Form::TimesLess, by) => format!("at least {by} times less than {to}"),
             },
-            Condition::Between { low, high } if low.is_infinite() => format!("at most {high}"),
-            Condition::Between { low, high } if high.is_infinite() => format!("at least {low}"),
-            Condition::Between { low, high } if low >= high => format!("equal to {low}"),
-            Condition::Between { low, high } => format!("between {low} and {high}"),
+            &Condition::Between { low, high } => match (bound(low), bound(high)) {
+                (_, high) if low.is_infinite() => format!("at most {high}"),
+                (low, _) if high.is_infinite() => format!("at least {low}"),
+                (low_text, _) if low >= high => format!("equal to {low_text}"),
+                (low, high) => format!("between {low} and {high}"),
+            },
         };
-        write!(f, "{strategy} {what}")
+        format!("{} {what}", self.strategy)
     }
 }
 

@@ -193,7 +193,7 @@ impl Question {
     }
 }
 
-const fn is_factor(claim: &ClaimSpec) -> bool {
+pub(super) const fn is_factor(claim: &ClaimSpec) -> bool {
     matches!(
         claim.compare.condition,
         Condition::Relative {

@@ -36,10 +36,10 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{ClaimRow, ColumnKind, Row, RunRow};
-use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed_between};
+use super::rows::{ClaimRow, ColumnKind, Quantity, Row, RunRow};
+use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
 use compare::Over;
-use evidence::{Answers, Evidence, Question, answers};
+use evidence::{Answers, Evidence, Question, answers, is_factor};
 use sequence::{Looked, at_looks};
 
 pub use compare::Comparison;
@@ -156,9 +156,20 @@ impl ClaimSpec {
         found.map(|(key, _)| key)
     }
 
+    /// What its numbers are.
+    fn quantity(&self) -> Quantity {
+        match self.measure.as_str() {
+            _ if is_factor(self) => Quantity::Number,
+            measure if measure.contains("bytes") => Quantity::Bytes,
+            measure if measure.contains("seconds") => Quantity::Seconds,
+            _ => Quantity::Number,
+        }
+    }
+
     /// The condition in words, for example `test_accuracy of varco within 0.01 of full`.
     pub(crate) fn expected(&self) -> String {
-        format!("{} of {}", self.measure, self.compare)
+        let condition = self.compare.in_words(self.quantity());
+        format!("{} of {condition}", self.measure)
     }
 
     /// Whether all that the claim allows lies between two values of what it measures.
@@ -369,7 +380,7 @@ fn row(
     let question = Question::of(claim);
     let needed = |distances: [f64; 2], among: usize| {
         let tail = tail * last / among as f64;
-        let seeds = seeds_needed_between(evidence.deviation?, distances, tail)?;
+        let seeds = seeds_needed(evidence.deviation?, distances, tail)?;
         Some(seeds.max(statistics.minimum_seeds) as u64)
     };
     let found = [evidence.spare.abs(), evidence.far];
@@ -402,6 +413,7 @@ fn row(
         level_spent: looked.map(|looked| (1.0 - statistics.level) * looked.spent),
         decided_after: None,
         repartition_bytes: None,
+        quantity: Some(claim.quantity()),
     }
 }
 

@@ -97,6 +97,35 @@ fn the_interval_is_of_the_differences_paired_by_seed() {
 }
 
 #[test]
+fn a_claim_says_what_its_numbers_are() {
+    let rows = [
+        runs("full", &[0.8; 3], &[10; 3]),
+        runs("varco", &[0.8; 3], &[5; 3]),
+    ]
+    .concat();
+    let of = |measure: &str, compare: &str| {
+        let row = judge(measure, compare, &rows);
+        (row.expected, row.quantity)
+    };
+    let asked = of("payload_bytes", "{ strategy = 'varco', at_most = 4e10 }");
+    let said = "payload_bytes of varco at most 40.0 GB".to_owned();
+    assert_eq!(asked, (said, Some(Quantity::Bytes)));
+    let factor = "{ strategy = 'varco', to = 'full', times_less = 1000 }";
+    let said = "payload_bytes of varco at least 1000 times less than full".to_owned();
+    assert_eq!(of("payload_bytes", factor), (said, Some(Quantity::Number)));
+    let below = "{ strategy = 'varco', to = 'full', at_least_below = 0.5 }";
+    let said = "simulated_seconds of varco at least 500 ms below full".to_owned();
+    assert_eq!(
+        of("simulated_seconds", below),
+        (said, Some(Quantity::Seconds))
+    );
+    assert_eq!(
+        of("test_accuracy", "{ strategy = 'full', at_least = 0.5 }").1,
+        Some(Quantity::Number)
+    );
+}
+
+#[test]
 fn part_of_the_interval_is_inconclusive_and_none_of_it_not_reproduced() {
     let mut rows = runs("full", &[0.80, 0.82, 0.84], &[0; 3]);
     rows.extend(runs("varco", &[0.79, 0.82, 0.83], &[0; 3]));

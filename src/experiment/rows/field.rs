@@ -1,7 +1,7 @@
 //! What columns hold, and what a field of a row is in one.
 
 use super::sweep::Sweep;
-use super::{Activity, DecisionKind, Text};
+use super::{Activity, DecisionKind, Quantity, Text};
 use crate::graph::Metric;
 use crate::net::TrafficKind;
 
@@ -158,6 +158,7 @@ names! {
     Activity, "activity";
     DecisionKind, "kind of decision";
     Metric, "metric";
+    Quantity, "quantity";
 }
 
 macro_rules! optional_names {
@@ -184,4 +185,5 @@ optional_names! {
     TrafficKind, false;
     // Empty in tables of earlier versions.
     Metric, true;
+    Quantity, true;
 }

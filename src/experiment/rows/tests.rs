@@ -33,7 +33,8 @@ fn claims_have_the_documented_columns_in_order() {
             "looks",
             "level_spent",
             "decided_after",
-            "repartition_bytes"
+            "repartition_bytes",
+            "quantity"
         ]
     );
     assert_eq!(names::<RunRow>().len(), 53);

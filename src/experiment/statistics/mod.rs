@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
 pub use looks::Looks;
-pub(crate) use power::MOST_SEEDS;
-pub(crate) use power::seeds_needed_between;
-pub use power::{POWER, detectable, seeds_needed};
+pub(crate) use power::{MOST_SEEDS, seeds_needed};
+pub use power::{POWER, detectable};
 pub use sample::Sample;
 pub use summary::Summary;
 

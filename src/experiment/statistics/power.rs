@@ -24,18 +24,10 @@ pub fn detectable(deviation: f64, seeds: usize, tail: f64) -> f64 {
     quantiles * deviation / (seeds as f64).sqrt()
 }
 
-/// The least number of seeds that tell a mean at this distance from its bound; `None` where more
-/// than ten thousand are needed, as at no distance at all.
-pub fn seeds_needed(deviation: f64, distance: f64, tail: f64) -> Option<usize> {
-    seeds_needed_between(deviation, [distance, f64::INFINITY], tail)
-}
-
-/// The same between two bounds at these distances, of which either may fail to be told.
-pub(crate) fn seeds_needed_between(
-    deviation: f64,
-    distances: [f64; 2],
-    tail: f64,
-) -> Option<usize> {
+/// The least number of seeds that tell a mean at these distances from its two bounds, of which
+/// either may fail to be told, and one may be infinitely far; `None` where more than ten thousand
+/// are needed, as at no distance at all.
+pub(crate) fn seeds_needed(deviation: f64, distances: [f64; 2], tail: f64) -> Option<usize> {
     if deviation == 0.0 {
         return Some(2);
     }
@@ -71,12 +63,17 @@ fn quantile(t: &StudentsT, share: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// Of a mean with one bound.
+    fn one_sided(deviation: f64, distance: f64, tail: f64) -> Option<usize> {
+        seeds_needed(deviation, [distance, f64::INFINITY], tail)
+    }
+
     #[test]
     fn numbers_of_seeds_are_those_of_published_tables() {
         // One-sided 5 % and 80 %: 7 … 156 cases for effects from 1 to 0.2 by Cohen's tables and
         // G*Power 3.1; the shifted distribution may ask for one more.
         for (effect, cases) in [(1.0, 8), (0.8, 11), (0.5, 27), (0.2, 156)] {
-            let seeds = seeds_needed(1.0, effect, 0.05).unwrap();
+            let seeds = one_sided(1.0, effect, 0.05).unwrap();
             assert!((cases..=cases + 1).contains(&seeds), "{effect}: {seeds}");
         }
     }
@@ -86,15 +83,15 @@ mod tests {
         for (deviation, distance, tail) in
             [(0.02, 0.01, 0.025), (1.0, 3.0, 0.001), (0.3, 0.1, 0.05)]
         {
-            let seeds = seeds_needed(deviation, distance, tail).unwrap();
+            let seeds = one_sided(deviation, distance, tail).unwrap();
             assert!(detectable(deviation, seeds, tail) <= distance);
             assert!(detectable(deviation, seeds - 1, tail) > distance);
             // Between two bounds either may be missed; one that is far away asks for nothing.
-            let both = |far| seeds_needed_between(deviation, [distance, far], tail).unwrap();
+            let both = |far| seeds_needed(deviation, [distance, far], tail).unwrap();
             assert!(both(distance) > seeds && both(10.0 * distance) == seeds);
         }
-        assert_eq!(seeds_needed(1.0, 0.0, 0.05), None);
-        assert_eq!(seeds_needed(0.0, 0.1, 0.05), Some(2));
+        assert_eq!(one_sided(1.0, 0.0, 0.05), None);
+        assert_eq!(one_sided(0.0, 0.1, 0.05), Some(2));
         assert_eq!(detectable(1.0, 1, 0.05), f64::INFINITY);
     }
 
@@ -108,7 +105,7 @@ mod tests {
         use crate::experiment::statistics::{IntervalMethod, Sample};
         use crate::rng::{Purpose, stream};
         let (deviation, distance, tail) = (1.0, 0.9, 0.025);
-        let seeds = seeds_needed(deviation, distance, tail).unwrap();
+        let seeds = one_sided(deviation, distance, tail).unwrap();
         let mut random = stream(2, Purpose::Study, 0, 0);
         let mut found = 0;
         for _ in 0..2000 {

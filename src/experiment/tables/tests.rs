@@ -111,7 +111,7 @@ fn empty_tables_keep_their_columns() {
     let csv = fs::read_to_string(folder.path().join("claims.csv")).unwrap();
     assert_eq!(
         csv,
-        "id,source,statement,expected,measured,low,high,verdict,paper,seeds,censored,p_value,p_adjusted,detectable,seeds_needed,seeds_if_equal,looks,level_spent,decided_after,repartition_bytes\n"
+        "id,source,statement,expected,measured,low,high,verdict,paper,seeds,censored,p_value,p_adjusted,detectable,seeds_needed,seeds_if_equal,looks,level_spent,decided_after,repartition_bytes,quantity\n"
     );
 }
 

@@ -1,0 +1,74 @@
+//! What a number of a claim is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digits;
+
+/// What a number is: bytes and seconds are written in a unit that fits, all else as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Quantity {
+    /// An amount of data.
+    Bytes,
+    /// A time.
+    Seconds,
+    /// A share, a count, or how many times one is the other.
+    Number,
+}
+
+impl Quantity {
+    pub(super) const ALL: [Self; 3] = [Self::Bytes, Self::Seconds, Self::Number];
+
+    /// The name used in tables.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Seconds => "seconds",
+            Self::Number => "number",
+        }
+    }
+
+    /// A bound, which is written out where three digits are not all of it: who is just beyond it
+    /// would seem to be at it.
+    pub(in crate::experiment) fn bound(self, bound: f64) -> String {
+        let size = bound.abs();
+        let whole = |number: f64| (number - number.round()).abs() < 1e-6;
+        let exact = match self {
+            // Nothing is nothing in any unit.
+            _ if bound == 0.0 || !bound.is_finite() => return bound.to_string(),
+            Self::Number => return bound.to_string(),
+            Self::Seconds if size >= 3599.5 => whole(size / 60.0),
+            Self::Seconds if size >= 59.95 => whole(size),
+            Self::Bytes | Self::Seconds => whole(size / 10_f64.powf(size.log10().floor() - 2.0)),
+        };
+        let text = match (self, exact) {
+            (Self::Bytes, true) => digits::bytes(size),
+            (_, true) => digits::seconds(size),
+            (Self::Bytes, false) => format!("{size} B"),
+            (_, false) => format!("{size} s"),
+        };
+        format!("{}{text}", if bound < 0.0 { "−" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_have_the_unit_of_what_is_measured() {
+        for (quantity, bound, shown) in [
+            (Quantity::Bytes, 4e10, "40.0 GB"),
+            (Quantity::Bytes, 1_234_567.0, "1234567 B"),
+            (Quantity::Bytes, -2e6, "−2.00 MB"),
+            (Quantity::Seconds, 7200.0, "2 h 0 min"),
+            (Quantity::Seconds, 7201.0, "7201 s"),
+            (Quantity::Seconds, 90.0, "1 min 30 s"),
+            (Quantity::Seconds, 0.5, "500 ms"),
+            (Quantity::Number, 0.01, "0.01"),
+            (Quantity::Number, 1e6, "1000000"),
+            (Quantity::Bytes, 0.0, "0"),
+        ] {
+            assert_eq!(quantity.bound(bound), shown, "{quantity:?} {bound}");
+        }
+    }
+}
