@@ -381,13 +381,28 @@ fn errors_of_the_smallest_graph_that_was_trained_are_within_those_that_are_told(
         }
     }
     assert_eq!(held, 12);
-    // More parts are more unequal than counts say, and nothing of the kind was trained.
-    let more = [&project[..], &["--json", "--set", "partition.workers=32"]].concat();
-    let (code, json, error) = told(here, &more);
-    assert_eq!(code, Some(0), "{error}");
-    let cells: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let cells = cells.as_array().expect("cells");
-    assert!(cells.iter().all(|cell| cell["validated"].is_null()));
+    // Nothing is told of what was not trained: more parts, which are more unequal than counts say,
+    // another model, batches in place of whole graphs, another share of the boundary.
+    let told_of = |set: &[&str]| -> Vec<serde_json::Value> {
+        let set = set.iter().flat_map(|set| ["--set", set]);
+        let asked: Vec<&str> = project.into_iter().chain(["--json"]).chain(set).collect();
+        let (code, json, error) = told(here, &asked);
+        assert_eq!(code, Some(0), "{error}");
+        let cells: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let cells = cells.as_array().expect("cells").iter();
+        cells.map(|cell| cell["validated"].clone()).collect()
+    };
+    let nothing = |told: &serde_json::Value| told.is_null();
+    assert!(told_of(&["partition.workers=32"]).iter().all(nothing));
+    assert!(told_of(&["model.kind=\"gcn\""]).iter().all(nothing));
+    let batches = "strategy.4.with={ \"training.batch\" = { size = 1000, fanouts = [15, 10, 5] } }";
+    let other = told_of(&["strategy.2.share=0.5", batches]);
+    let left: Vec<bool> = other.iter().map(nothing).collect();
+    assert_eq!(left, [false, false, true, false, true, false]);
+    // On another network the bytes are the same, and the times are not.
+    let other = told_of(&["network.preset=\"wan\"", "model.hidden=32"]);
+    let bytes_alone = |told: &serde_json::Value| told[0].is_number() && told[1].is_null();
+    assert!(other.iter().all(bytes_alone), "{other:?}");
 }
 
 #[test]

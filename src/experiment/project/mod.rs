@@ -27,7 +27,7 @@ use crate::sim::{
 
 pub(crate) use beside::{Beside, beside};
 pub(crate) use notes::{Notes, notes};
-use validated::{is_as_validated, validated};
+use validated::validated;
 pub(crate) use verdicts::{Verdicts, verdicts};
 
 /// What a cell would send and how long that would take. Times have the names that they have in the
@@ -58,7 +58,7 @@ pub(crate) struct Projection {
     /// Of a graph known in numbers alone: the largest errors of payload and time where the strategy
     /// was trained on smaller ones, too, as shares; none if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub validated: Option<[f64; 2]>,
+    pub validated: Option<[Option<f64>; 2]>,
     /// Rows that cross the boundary in one exact exchange.
     pub boundary_rows: u64,
     /// The ends between which this lies, where the cut is known by a fit, or the degrees are not.
@@ -376,9 +376,7 @@ pub(super) fn project_cell(
             Some(shards) => Some(shards.meta().partition.said()),
             None => (setting.law.is_some()).then(|| setting.dataset.reading.notes.join("; ")),
         },
-        validated: is_as_validated(&cell.settings)
-            .then(|| validated(&cell.strategy.kind))
-            .flatten(),
+        validated: validated(cell),
         boundary_rows: setting.counts.boundary_rows() as u64,
         between: None,
         steps: fitted.uneven_steps(cell),

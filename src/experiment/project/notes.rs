@@ -52,8 +52,9 @@ pub(crate) fn notes(
         .any(|projection| projection.validated.is_some())
     {
         limits.push(
-            "The last column has the largest errors of a kind of strategy where it was trained, too: in the runs beside it, or as \
-             in experiments/scale/validate.toml, on R-MAT graphs of 2^11 to 2^16 nodes among 16 workers (docs/scale.md)."
+            "The last column has the largest errors of a strategy where it was trained, too: in the runs beside it, or in those of \
+             experiments/scale/validate.toml, of GraphSAGE on R-MAT graphs of 2^11 to 2^16 nodes among 16 workers; times are held \
+             to those on the same network and device alone. A dash stands where nothing like it was trained (docs/scale.md)."
                 .to_owned(),
         );
     }

@@ -4,28 +4,68 @@
 //! random parts, and its projection is held against that. The table beside this file has what came
 //! of it; `tests/suite/counts.rs` holds it against the smallest of these sizes.
 
-use crate::experiment::config::Settings;
-use crate::sim::Timing;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
 
-/// Workers in that file.
-const VALIDATED_WORKERS: usize = 16;
+use crate::experiment::config::Cell;
+use crate::graph::PartitionSpec;
+use crate::model::ModelConfig;
+
+/// What was trained.
+const TRAINED: &str = include_str!("../../../experiments/scale/validate.toml");
 
 /// The largest errors of each kind of strategy, of payload and simulated time, as shares of what
 /// was trained.
 const ERRORS: &str = include_str!("validated.csv");
 
-/// Whether a setting is of the kind that was trained. More random parts are more unequal than a
-/// projection takes them to be, and stand-ins for published graphs have other degrees than these.
-pub(crate) fn is_as_validated(settings: &Settings) -> bool {
-    let counts = settings.dataset.counts.as_ref();
-    let rmat = counts.is_some_and(|counts| counts.rmat.is_some());
-    let modelled = matches!(settings.compute.timing, Timing::Modelled(_));
-    rmat && modelled && (2..=VALIDATED_WORKERS).contains(&settings.partition.workers)
+/// Options of strategies that say how often something is done, and not what.
+const HOW_OFTEN: [&str; 2] = ["repartition_every", "rounds_per_layer"];
+
+/// The largest errors of payload and simulated time, as shares of what was trained, of settings
+/// such as a cell's: its strategy with the same options, its kind of model, in batches or not, on
+/// R-MAT in as few random parts; for the time on the same network and devices, too. None of what
+/// was not among them: more parts are more unequal than a projection takes them to be, and
+/// stand-ins for published graphs have other degrees.
+pub(crate) fn validated(cell: &Cell) -> Option<[Option<f64>; 2]> {
+    let (settings, strategy) = (&cell.settings, &cell.strategy);
+    let trained: Table = toml::from_str(TRAINED).ok()?;
+    let mut entries = trained.get("strategy")?.as_array()?.iter();
+    let entry = entries.find(|entry| kind(entry) == Some(&strategy.kind))?;
+    let options = |table: &Table| -> Table {
+        let own = table.iter().filter(|(key, _)| {
+            !["kind", "label", "with"].contains(&key.as_str()) && !HOW_OFTEN.contains(&key.as_str())
+        });
+        own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let rmat = (settings.dataset.counts.as_ref()).is_some_and(|counts| counts.rmat.is_some());
+    let model: ModelConfig = section(&trained, "model")?;
+    let partition: PartitionSpec = section(&trained, "partition")?;
+    let alike = rmat
+        && settings.partition.method == partition.method
+        && (2..=partition.workers).contains(&settings.partition.workers)
+        && settings.model.kind == model.kind
+        && settings.training.batch.is_some() == entry.get("with").is_some()
+        && options(&strategy.options) == options(entry.as_table()?);
+    if !alike {
+        return None;
+    }
+    let [payload, time] = errors(&strategy.kind)?;
+    let as_timed = section(&trained, "network").as_ref() == Some(&settings.network)
+        && section(&trained, "compute").as_ref() == Some(&settings.compute);
+    Some([Some(payload), as_timed.then_some(time)])
 }
 
-/// The largest errors of payload and simulated time of a kind of strategy, as shares of what was
-/// trained; none if it was not among them.
-pub(crate) fn validated(kind: &str) -> Option<[f64; 2]> {
+fn kind(table: &Value) -> Option<&str> {
+    table.get("kind")?.as_str()
+}
+
+fn section<T: DeserializeOwned>(trained: &Table, name: &str) -> Option<T> {
+    trained.get(name)?.clone().try_into().ok()
+}
+
+/// The errors of a kind of strategy; none if it was not trained.
+fn errors(kind: &str) -> Option<[f64; 2]> {
     let line = |line: &str| {
         let mut fields = line.split(',');
         let same = fields.next()? == kind;
@@ -47,11 +87,11 @@ mod tests {
         for line in ERRORS.lines().skip(1) {
             let kind = line.split(',').next().unwrap();
             assert!(registry.names().contains(&kind), "{line}");
-            let [payload, time] = validated(kind).unwrap();
+            let [payload, time] = errors(kind).unwrap();
             assert!(payload.abs() <= 0.05 && time.abs() <= 0.1, "{line}");
         }
         assert_eq!(ERRORS.lines().count(), 7);
-        assert_eq!(validated("kind"), None);
-        assert_eq!(validated("varco"), None);
+        assert_eq!(errors("kind"), None);
+        assert_eq!(errors("varco"), None);
     }
 }

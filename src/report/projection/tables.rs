@@ -122,7 +122,7 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
     let caption = "An epoch as most are, what the training takes beyond its epochs, and that shared out among them. Then a mean \
                    epoch, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
                    others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too: in the \
-                   runs beside it, or else on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
+                   runs beside it, or else where settings as these were, GraphSAGE on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
     table(NAMES[1], caption, &headings, projections, |projection| {
         let each = |all: f64| seconds(all / projection.epochs.max(1) as f64);
         let hidden = projection.communication_seconds - projection.exposed_communication_seconds;
@@ -150,8 +150,7 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
 pub(crate) fn where_trained(projection: &Projection, beside: Option<&Beside>) -> String {
     let here = beside.map(|beside| beside.worst(&projection.strategy));
     let here = here.filter(|errors| errors.iter().any(Option::is_some));
-    let elsewhere = || projection.validated.map(|errors| errors.map(Some));
-    let errors = here.or_else(elsewhere).unwrap_or([None; 2]);
+    let errors = here.or(projection.validated).unwrap_or([None; 2]);
     let of = |share: Option<f64>| share.map_or("–".to_owned(), error);
     let [bytes, time] = errors.map(of);
     format!("{bytes}, {time}")
