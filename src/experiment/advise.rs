@@ -211,7 +211,7 @@ impl Adviser<'_> {
             let (cell, projection) = match self.candidate(&candidate) {
                 Ok(found) => found,
                 Err(error) => {
-                    let why = Why::Refused(what(&error, &candidate.cell));
+                    let why = Why::Refused(what(&error));
                     left_out.push(LeftOut { strategy, why });
                     failed.get_or_insert(error);
                     continue;
@@ -330,13 +330,11 @@ impl Adviser<'_> {
 }
 
 /// What is wrong with a cell whose strategy is named beside it.
-fn what(error: &Error, cell: &Cell) -> String {
-    let text = match error {
+fn what(error: &Error) -> String {
+    match error {
         Error::Config(error) => error.what(),
         other => other.to_string(),
-    };
-    let named = format!(" (cell \"{}\")", cell.name);
-    text.strip_suffix(&named).unwrap_or(&text).to_owned()
+    }
 }
 
 /// The strategies of the file, then the others of the program with nothing but defaults.

@@ -110,7 +110,7 @@ impl Ticks {
 
 /// What was seen around a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct Disturbance {
     /// See [`Measured::load_before`].
     before: Option<f64>,
     /// See [`Measured::load_during`].
@@ -119,7 +119,7 @@ pub(super) struct Seen {
     spread: Option<f64>,
 }
 
-impl Seen {
+impl Disturbance {
     /// Writes it into what is known of the run.
     pub(super) fn note_in(self, measured: &mut Measured) {
         measured.load_before = self.before;
@@ -166,7 +166,7 @@ impl Watch {
     }
 
     /// To be called just after it.
-    pub(super) fn end(&mut self) -> Seen {
+    pub(super) fn end(&mut self) -> Disturbance {
         let now = Ticks::now();
         let during = now
             .zip(self.last)
@@ -181,8 +181,8 @@ impl Watch {
         self.seen(self.before, during)
     }
 
-    fn seen(&self, before: Option<f64>, during: Option<f64>) -> Seen {
-        Seen {
+    fn seen(&self, before: Option<f64>, during: Option<f64>) -> Disturbance {
+        Disturbance {
             before,
             during,
             spread: Some(self.slowest / self.fastest),

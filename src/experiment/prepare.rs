@@ -342,9 +342,8 @@ impl<'a> Preparation<'a> {
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
         if let Some(given) = &setting.weights {
-            let unfit = |error| format!("{error} (cell \"{}\")", cell.name);
-            let checked = given.check(&training.initial()).map_err(unfit);
-            checked.map_err(|what| cell.refuse("model.weights", what))?;
+            let unfit = |error| cell.refuse_itself("model.weights", format!("{error}"));
+            given.check(&training.initial()).map_err(unfit)?;
         }
         Ok(Fitted {
             setting,

@@ -8,21 +8,17 @@ const RESEND: [&str; 2] = ["fixed", "varco"];
 /// What to know of strategies that compress rows and yet send more node data than `full`, because
 /// it keeps features and they do not.
 pub(super) fn note(runs: &[RunRow]) -> Option<String> {
-    let is = |run: &RunRow, kinds: &[&str]| {
-        let kind = run.strategy_kind.as_deref();
-        kind.is_some_and(|kind| kinds.contains(&kind))
-    };
     // One worker alone sends nothing: who is compared has as many.
     let setting = |run: &RunRow| (run.seed, run.workers, run.sweep.clone());
     let more = |run: &&RunRow| {
-        let beside = |full: &&RunRow| is(full, &["full"]) && setting(full) == setting(run);
+        let beside = |full: &&RunRow| full.kind() == "full" && setting(full) == setting(run);
         let pairs = runs.iter().filter(beside);
         let mut pairs = pairs.filter_map(|full| Some((run.measured?, full.measured?)));
         pairs.any(|(own, full)| {
             own.node_data_bytes() > full.node_data_bytes() && own.feature_bytes > full.feature_bytes
         })
     };
-    let found: Vec<&str> = (runs.iter().filter(|run| is(run, &RESEND)))
+    let found: Vec<&str> = (runs.iter().filter(|run| RESEND.contains(&run.kind())))
         .filter(more)
         .map(|run| run.strategy.as_str())
         .collect();

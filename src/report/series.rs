@@ -139,9 +139,8 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
         // A map to look into and a list to go through: cells stay in the order of the table.
         let index = *place.entry(&run.cell).or_insert(cells.len());
         if index == cells.len() {
-            let kind = run.strategy_kind.as_deref().unwrap_or_default();
             if !strategies.iter().any(|(label, _)| *label == run.strategy) {
-                strategies.push((&run.strategy, kind));
+                strategies.push((&run.strategy, run.kind()));
             }
             cells.push(Entrant {
                 label: String::new(),
@@ -183,9 +182,7 @@ pub(super) fn cells<'a>(runs: &'a [RunRow], epochs: &'a [EpochRow]) -> Vec<Entra
 /// The strategy that the others are compared with, by its label: of those of kind `full` the one
 /// that is called so, else the first with anyone to communicate with.
 fn reference(runs: &[RunRow]) -> Option<&str> {
-    // Older tables have no kinds.
-    let is_full = |run: &&RunRow| run.strategy_kind.as_deref().unwrap_or(&run.strategy) == "full";
-    let full = || runs.iter().filter(is_full);
+    let full = || runs.iter().filter(|run| run.kind() == "full");
     let named = full().find(|run| run.strategy == "full");
     let reference = named.or_else(|| full().find(|run| run.workers > 1));
     reference.map(|run| run.strategy.as_str())

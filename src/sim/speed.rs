@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{WorkerDevice, drain};
 use crate::graph::Csr;
 use crate::model::{Matrix, SparseMatrix, copied, product, spmm};
+use crate::net::median;
 
 /// Columns of the dense products, and of rows that are copied and gathered.
 const WIDTH: usize = 256;
@@ -41,10 +42,7 @@ pub(crate) struct OperationTime {
 impl OperationTime {
     /// The median of the readings, seconds.
     pub(crate) fn median(&self) -> f64 {
-        self.seconds
-            .get(self.seconds.len() / 2)
-            .copied()
-            .unwrap_or(f64::NAN)
+        median(self.seconds.clone())
     }
 
     /// Bytes per second.

@@ -92,6 +92,14 @@ pub enum Problem {
         /// The rest of the sentence, for example `must be at least 1, not 0`.
         message: String,
     },
+    /// What one cell of several cannot be.
+    #[error("{message} (cell \"{cell}\")")]
+    OfCell {
+        /// A sentence.
+        message: String,
+        /// The cell's name.
+        cell: String,
+    },
     /// Anything that concerns a section and no single key.
     #[error("{message}")]
     Other {
@@ -154,10 +162,13 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// What is wrong, without its place, if it has one.
+    /// What is wrong, without its place and its cell, if it has them.
     pub(in crate::experiment) fn what(&self) -> String {
         match self {
-            Self::Invalid { problem, .. } => problem.to_string(),
+            Self::Invalid { problem, .. } => match &**problem {
+                Problem::OfCell { message, .. } => message.clone(),
+                problem => problem.to_string(),
+            },
             other => other.to_string(),
         }
     }

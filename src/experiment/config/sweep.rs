@@ -93,6 +93,12 @@ impl Cell {
     /// An error about a key of the settings (`partition.workers`) that shows only with the data, at
     /// the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
+        let problem = Problem::Other { message };
+        self.origin.document.error(&KeyPath::dotted(key), problem)
+    }
+
+    /// The same of what other cells may be well with, so that the message names this one.
+    pub(in crate::experiment) fn refuse_itself(&self, key: &str, message: String) -> ConfigError {
         self.refuse_at(&KeyPath::dotted(key), message)
     }
 
@@ -115,11 +121,12 @@ impl Cell {
             .split('.')
             .fold(entry, |path, segment| path.join(segment));
         let option = option.map_or(String::new(), |option| format!("`{option}` "));
-        self.refuse_at(&path, format!("{option}{message} (cell \"{}\")", self.name))
+        self.refuse_at(&path, format!("{option}{message}"))
     }
 
     fn refuse_at(&self, path: &KeyPath, message: String) -> ConfigError {
-        let problem = Problem::Other { message };
+        let cell = self.name.clone();
+        let problem = Problem::OfCell { message, cell };
         self.origin.document.error(path, problem)
     }
 }

@@ -41,6 +41,11 @@ impl RunRow {
         self.metric.unwrap_or_default()
     }
 
+    /// The strategy's kind; its label in tables of earlier versions, which have no kinds.
+    pub(crate) fn kind(&self) -> &str {
+        self.strategy_kind.as_deref().unwrap_or(&self.strategy)
+    }
+
     /// The `status` of a run that finished.
     pub(crate) const OK: &'static str = "ok";
 

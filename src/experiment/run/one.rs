@@ -11,7 +11,7 @@ use super::{Progress, Runner};
 use crate::atomic;
 use crate::experiment::archive::Archive;
 use crate::experiment::error::{Error, RunError};
-use crate::experiment::noise::{Seen, Watch};
+use crate::experiment::noise::{Disturbance, Watch};
 use crate::experiment::prepare::{Fitted, Preparation};
 use crate::experiment::row_maker::RowMaker;
 use crate::experiment::rows::RunRow;
@@ -92,7 +92,7 @@ impl Runner<'_> {
         let seen = if measured {
             locked(&shared.watch).end()
         } else {
-            Seen::default()
+            Disturbance::default()
         };
         if !self.engine.leads() {
             return outcome

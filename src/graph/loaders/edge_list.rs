@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::ids::{Ids, Seen};
+use super::ids::{DistinctIds, Ids};
 use super::text::{each_line, number, open};
 use super::{only_file, topology};
 use crate::graph::larger::{Pairs, Room};
@@ -15,7 +15,7 @@ pub(super) fn read(path: &Path, room: Option<&Room>) -> Result<RawDataset, Graph
     // Where there is neither, what is missed is the plain file.
     let path =
         only_file(path, ".txt").or_else(|error| only_file(path, ".txt.gz").map_err(|_| error))?;
-    let mut seen = Seen::default();
+    let mut seen = DistinctIds::default();
     each_pair(&path, |a, b| {
         seen.add(a);
         seen.add(b);

@@ -2,9 +2,9 @@
 
 /// Ids as they come, any number of times, of which little more than one of each is held.
 #[derive(Default)]
-pub(crate) struct Seen(Vec<u64>);
+pub(crate) struct DistinctIds(Vec<u64>);
 
-impl Seen {
+impl DistinctIds {
     /// Takes one more.
     pub(crate) fn add(&mut self, id: u64) {
         if self.0.len() == self.0.capacity() {
@@ -17,8 +17,8 @@ impl Seen {
     }
 }
 
-impl From<Seen> for Vec<u64> {
-    fn from(seen: Seen) -> Self {
+impl From<DistinctIds> for Vec<u64> {
+    fn from(seen: DistinctIds) -> Self {
         seen.0
     }
 }

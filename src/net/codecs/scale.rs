@@ -130,7 +130,7 @@ pub(super) fn extremes(row: &[f32]) -> Option<(f32, f32)> {
     vectorised(
         #[inline(always)]
         || {
-            let mut seen = Seen::default();
+            let mut seen = MinMax::default();
             let (blocks, rest) = row.as_chunks::<LANES>();
             for block in blocks {
                 seen.see(block);
@@ -142,14 +142,14 @@ pub(super) fn extremes(row: &[f32]) -> Option<(f32, f32)> {
 }
 
 /// What was seen of some values, side by side.
-struct Seen {
+struct MinMax {
     lows: [f32; LANES],
     highs: [f32; LANES],
     /// The bits of the largest magnitude.
     largest: [u32; LANES],
 }
 
-impl Default for Seen {
+impl Default for MinMax {
     fn default() -> Self {
         Self {
             lows: [f32::INFINITY; LANES],
@@ -159,7 +159,7 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl MinMax {
     /// At most as many as there are lanes.
     #[inline(always)]
     fn see(&mut self, values: &[f32]) {

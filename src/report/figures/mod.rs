@@ -113,7 +113,7 @@ const SUB_MODELS: &str = "retexo";
 /// which all could be divided alike.
 fn what_counts(cells: &[Entrant]) -> String {
     let runs = cells.iter().filter_map(|cell| cell.runs.first());
-    let kinds = runs.map(|(run, _)| run.strategy_kind.as_deref().unwrap_or(&run.strategy));
+    let kinds = runs.map(|(run, _)| run.kind());
     let kinds = distinct(kinds);
     let rounds = kinds.iter().filter(|kind| ROUNDS.contains(*kind));
     let rounds: Vec<String> = rounds.map(|kind| (*kind).to_owned()).collect();

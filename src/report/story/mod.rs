@@ -10,7 +10,7 @@ use super::figures::list;
 use super::format;
 use super::series::{Entrant, comparable, metric};
 use super::settings::{settings, strategies};
-use crate::experiment::rows::{Measured, RunRow, metric_title};
+use crate::experiment::rows::{Measured, metric_title};
 use crate::experiment::statistics::Summary;
 use crate::graph::Metric;
 
@@ -247,8 +247,7 @@ fn by_time<'a, 'b>(cells: &'a [Entrant<'b>]) -> Vec<Ranked<'a, 'b>> {
 
 /// Whether a cell's workers never speak of nodes: that it is fast is no question.
 fn is_isolated(cell: &Entrant) -> bool {
-    let kind = |run: &RunRow| run.strategy_kind.as_deref().unwrap_or(&run.strategy) == "isolated";
-    cell.runs.iter().any(|(run, _)| kind(run))
+    cell.runs.iter().any(|(run, _)| run.kind() == "isolated")
 }
 
 /// The two strategies whose times a reader wants to compare: the fastest across workers, and
@@ -325,6 +324,7 @@ fn time(cells: &[Entrant], story: &mut Story) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::RunRow;
     use crate::report::series;
 
     fn run(strategy: &str, seed: u64, accuracy: f64, node_data: u64, gradients: u64) -> RunRow {

@@ -170,7 +170,7 @@ impl Worker {
     /// simulation all messages travel again, by sizes, and computing takes the time that it took.
     fn rehearse(&mut self, past: &Past) -> Result<BTreeMap<u64, PendingExchange>, SimError> {
         let simulated = matches!(self.setting.engine, Engine::Simulated);
-        let mut again = Rehearsal {
+        let mut again = Replay {
             past,
             took: past.took.iter(),
             exchanges: 0,
@@ -251,7 +251,7 @@ impl Worker {
 }
 
 /// Epochs that are over, played again by one worker.
-struct Rehearsal<'a> {
+struct Replay<'a> {
     past: &'a Past,
     took: std::slice::Iter<'a, u64>,
     exchanges: u64,
@@ -262,7 +262,7 @@ struct Rehearsal<'a> {
     under_way: BTreeMap<u64, PendingExchange>,
 }
 
-impl Rehearsal<'_> {
+impl Replay<'_> {
     fn play(&mut self, worker: &mut Worker, epoch: usize, phase: Phase) -> Result<(), SimError> {
         let communicator = &mut worker.communicator;
         match phase {

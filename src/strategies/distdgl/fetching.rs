@@ -16,7 +16,7 @@ use crate::model::{Block, Gnn, Input, Targets};
 use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, PendingExchange, SimError, Worker};
 use crate::strategies::parts::{
-    Asked, Asking, EpochOrder, Step, Wire, batch_targets, finish_asking, receive_features,
+    Asked, EpochOrder, PendingRequests, Step, Wire, batch_targets, finish_asking, receive_features,
     run_alone, send_features, start_asking,
 };
 
@@ -63,7 +63,7 @@ struct Hop {
 /// What a batch waits for between two stages.
 enum Waits {
     /// To hear who else asks.
-    Asks(Asking),
+    Asks(PendingRequests),
     /// For neighbours that others draw.
     Neighbours(Asked, PendingExchange),
     /// For features.

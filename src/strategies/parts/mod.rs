@@ -72,8 +72,8 @@ pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, r
 pub use repartition::Repartition;
 pub(crate) use repartition::move_nodes;
 pub use requests::{
-    Asked, Asking, ask_owners, exchange_features, finish_asking, receive_features, send_features,
-    start_asking,
+    Asked, PendingRequests, ask_owners, exchange_features, finish_asking, receive_features,
+    send_features, start_asking,
 };
 pub use row_exchange::RowExchange;
 pub(crate) use schedule::HIGHEST_RATIO;

@@ -19,7 +19,7 @@ pub struct Asked {
 }
 
 /// Owners who were asked, and have not heard of all who ask yet.
-pub struct Asking {
+pub struct PendingRequests {
     pending: PendingExchange,
     by_me: Peers<Range<usize>>,
 }
@@ -43,7 +43,7 @@ impl Asked {
     }
 }
 
-impl Asking {
+impl PendingRequests {
     /// Saves who was asked, and what is under way.
     pub fn save(&self, into: &mut Saving) {
         into.put(&self.pending.number());
@@ -107,7 +107,7 @@ pub fn start_asking(
     worker: &mut Worker,
     layer: usize,
     wanted: impl FnOnce(&Worker) -> (Vec<u32>, Peers<Range<usize>>),
-) -> Result<Asking, SimError> {
+) -> Result<PendingRequests, SimError> {
     // Who will ask is in the plan: sampling is a function of the seed.
     let askers = worker.planned_senders();
     let mut outbox = outbox(TrafficKind::Sample, layer, askers.into_iter());
@@ -121,15 +121,15 @@ pub fn start_asking(
         by_me
     });
     let pending = worker.start_exchange(outbox)?;
-    Ok(Asking { pending, by_me })
+    Ok(PendingRequests { pending, by_me })
 }
 
 /// The second half of [`ask_owners`].
 ///
 /// # Errors
 /// If communication fails.
-pub fn finish_asking(worker: &mut Worker, asking: Asking) -> Result<Asked, SimError> {
-    let Asking { pending, by_me } = asking;
+pub fn finish_asking(worker: &mut Worker, asking: PendingRequests) -> Result<Asked, SimError> {
+    let PendingRequests { pending, by_me } = asking;
     let rank = worker.rank();
     let inbox = worker.finish_exchange(pending)?;
     let of_me = worker.compute(Activity::Exchange, |worker| {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{BlockDegrees, FetchingTrainer, Frontier, Hop, Neighbour, Preparing, Waits, split};
 use crate::graph::{Csr, SampledLayer, seeds_of, shuffled};
 use crate::sim::{Restoring, Saving, SimError, Worker};
-use crate::strategies::parts::{Asked, Asking, batch_targets};
+use crate::strategies::parts::{Asked, PendingRequests, batch_targets};
 
 /// A hop as it is saved.
 #[derive(Serialize, Deserialize)]
@@ -102,7 +102,7 @@ impl FetchingTrainer {
         let wanted = from.saved().take()?;
         let waits = match from.saved().take()? {
             SavedWaits::Nothing => Waits::Nothing,
-            SavedWaits::Asks => Waits::Asks(Asking::restored(from)?),
+            SavedWaits::Asks => Waits::Asks(PendingRequests::restored(from)?),
             SavedWaits::Neighbours(number) => {
                 Waits::Neighbours(Asked::restored(from)?, from.exchange(number)?)
             }
