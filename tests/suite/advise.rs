@@ -161,6 +161,8 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
         refused.contains("llcg") && refused.contains("plans from the graph itself"),
         "{refused}"
     );
+    // The strategy stands beside the reason, which need not name its cell.
+    assert!(!refused.contains("(cell "), "{refused}");
     let changes = setting["changes"].as_array().expect("changes");
     let of = |to: &str| {
         let change = changes

@@ -110,6 +110,17 @@ fn a_claim_says_what_its_numbers_are() {
     let asked = of("payload_bytes", "{ strategy = 'varco', at_most = 4e10 }");
     let said = "payload_bytes of varco at most 40.0 GB".to_owned();
     assert_eq!(asked, (said, Some(Quantity::Bytes)));
+    for (compare, said) in [
+        ("between = [2.7e10, 3.3e10]", "between 27.0 GB and 33.0 GB"),
+        ("equals = 1234567", "equal to 1234567 B"),
+        ("at_least = 1e6", "at least 1.00 MB"),
+    ] {
+        let row = of(
+            "payload_bytes",
+            &format!("{{ strategy = 'varco', {compare} }}"),
+        );
+        assert_eq!(row.0, format!("payload_bytes of varco {said}"));
+    }
     let factor = "{ strategy = 'varco', to = 'full', times_less = 1000 }";
     let said = "payload_bytes of varco at least 1000 times less than full".to_owned();
     assert_eq!(of("payload_bytes", factor), (said, Some(Quantity::Number)));

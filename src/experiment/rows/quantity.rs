@@ -27,26 +27,35 @@ impl Quantity {
         }
     }
 
+    /// A value, or a difference of two, in a unit that fits; none of what has no unit: of a plain
+    /// number, of nothing, which is nothing in any unit, and of what is not finite.
+    pub(crate) fn with_unit(self, value: f64) -> Option<String> {
+        let size = value.abs();
+        let text = match self {
+            _ if value == 0.0 || !value.is_finite() => return None,
+            Self::Bytes => digits::bytes(size),
+            Self::Seconds => digits::seconds(size),
+            Self::Number => return None,
+        };
+        Some(format!("{}{text}", if value < 0.0 { "−" } else { "" }))
+    }
+
     /// A bound, which is written out where three digits are not all of it: who is just beyond it
     /// would seem to be at it.
     pub(in crate::experiment) fn bound(self, bound: f64) -> String {
         let size = bound.abs();
         let whole = |number: f64| (number - number.round()).abs() < 1e-6;
         let exact = match self {
-            // Nothing is nothing in any unit.
-            _ if bound == 0.0 || !bound.is_finite() => return bound.to_string(),
-            Self::Number => return bound.to_string(),
             Self::Seconds if size >= 3599.5 => whole(size / 60.0),
             Self::Seconds if size >= 59.95 => whole(size),
-            Self::Bytes | Self::Seconds => whole(size / 10_f64.powf(size.log10().floor() - 2.0)),
+            _ => whole(size / 10_f64.powf(size.log10().floor() - 2.0)),
         };
-        let text = match (self, exact) {
-            (Self::Bytes, true) => digits::bytes(size),
-            (_, true) => digits::seconds(size),
-            (Self::Bytes, false) => format!("{size} B"),
-            (_, false) => format!("{size} s"),
-        };
-        format!("{}{text}", if bound < 0.0 { "−" } else { "" })
+        match (self.with_unit(bound), self) {
+            (Some(text), _) if exact => text,
+            (Some(_), Self::Bytes) => format!("{bound} B"),
+            (Some(_), _) => format!("{bound} s"),
+            (None, _) => bound.to_string(),
+        }
     }
 }
 
@@ -70,5 +79,17 @@ mod tests {
         ] {
             assert_eq!(quantity.bound(bound), shown, "{quantity:?} {bound}");
         }
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_what_has_no_unit_has_no_text() {
+        let of = |quantity: Quantity, value| quantity.with_unit(value);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(of(Quantity::Bytes, 99.466_939e12), text("99.5 TB"));
+        assert_eq!(of(Quantity::Bytes, -2.5e9), text("−2.50 GB"));
+        assert_eq!(of(Quantity::Seconds, -0.0123), text("−12.3 ms"));
+        assert_eq!(of(Quantity::Bytes, 0.0), None);
+        assert_eq!(of(Quantity::Seconds, f64::INFINITY), None);
+        assert_eq!(of(Quantity::Number, 0.0123), None);
     }
 }

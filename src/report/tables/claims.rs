@@ -1,20 +1,14 @@
 //! The claims and what came of them.
 
 use super::{Entry, Table, columns};
-use crate::experiment::rows::{ClaimRow, Quantity};
+use crate::experiment::rows::ClaimRow;
 use crate::experiment::statistics::{MOST_SEEDS, Statistics};
 use crate::report::format;
 
 /// A value of a claim, or a difference of two: bytes and seconds as everywhere, all else as it is.
 fn told(claim: &ClaimRow, value: f64) -> String {
-    let text = match claim.quantity {
-        // Nothing is nothing in any unit.
-        _ if value == 0.0 || !value.is_finite() => return format::quantity(value),
-        Some(Quantity::Bytes) => format::bytes(value.abs()),
-        Some(Quantity::Seconds) => format::seconds(value.abs()),
-        Some(Quantity::Number) | None => return format::quantity(value),
-    };
-    format!("{}{text}", if value < 0.0 { "−" } else { "" })
+    let text = claim.quantity.and_then(|of| of.with_unit(value));
+    text.unwrap_or_else(|| format::quantity(value))
 }
 
 /// The measured value with its interval: `0.012 [0.004, 0.02]`; where of some runs a bound alone is
@@ -135,6 +129,7 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::Quantity;
 
     #[test]
     fn an_open_claim_says_how_many_seeds_would_tell() {
