@@ -5,6 +5,7 @@
 """
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
@@ -171,7 +172,7 @@ def compare(code, chosen, out, path, files):
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
     given = give_weights(code, experiments, pairs, chosen.weights) if chosen.weights else []
     parts = {file: cut(chosen, out, file) for file in files}
-    made, moved, shown = {}, {}, {kind: [] for kind in ("bytes", "total", "losses", "accuracy", "notes")}
+    made, moved, shown = {}, {}, {kind: [] for kind in ("bytes", "total", "losses", "epochs", "accuracy", "notes")}
     losses = {pair["experiment"] for pair in pairs if "losses" in pair["shows"]}
     for pair in pairs:
         name = pair["experiment"]
@@ -210,6 +211,8 @@ def compare(code, chosen, out, path, files):
     if chosen.epsilon is not None:
         shown["notes"].append(f"Adam's ε is {chosen.epsilon:g} on both sides")
     shown["notes"].insert(0, f"{graph.nodes:,} nodes, {chosen.workers} {kind} parts, {boundary:,} boundary rows")
+    with (out / f"{code}-losses.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["program", "case", "epoch", "theirs", "ours"], *shown["epochs"]])
     return tables.side_by_side(f"{NAMES[code]} ({CLONES[code][1]} at {CLONES[code][2][:7]})", shown)
 
 
@@ -221,6 +224,7 @@ def add_rows(code, shown, pair, theirs, ours, moved):
         shown["total"].append(tables.total_row(title, theirs[0], ours[0], code == "retexo"))
     if "losses" in pair["shows"]:
         shown["losses"].append(tables.loss_row(title, theirs[0], ours[0], moved.result(pair["cell"], 0)))
+        shown["epochs"] += tables.epochs(code, title, theirs[0], ours[0])
     if "accuracy" in pair["shows"]:
         best = tables.varco_best if code == "varco" else tables.of_best
         shown["accuracy"].append(tables.accuracy_row(title, [best(one) for one in theirs], [one["test"] for one in ours]))

@@ -68,6 +68,7 @@ def experiments(code, cora, cora_128):
         return made
     return {
         "losses": experiment(cora_128, SAR, 0.0, 20, [0], {"full": RATIOS["full"]}),
+        "wide": experiment(cora, SAR, 0.0, 20, [0], {"full": RATIOS["full"]}),
         "accuracy": experiment(cora_128, SAR, 0.5, 60, SEEDS[:3], {name: RATIOS[name] for name in ("full", "fixed-128")}),
         "ratios": experiment(cora_128, SAR, 0.5, 60, [0], {name: RATIOS[name] for name in ("slope-5", "fixed-4")}),
     }
@@ -124,6 +125,8 @@ def pairs(code):
     slope = "--enable_cr --compression_type variable_dropout --max_comp_ratio 128 --min_comp_ratio 1 --variable_compression_slope 5"
     options = {"full": "--comp_ratio 1", "slope-5": slope, "fixed-4": f"{dropout} 4", "fixed-128": f"{dropout} 128"}
     made = [pair("no compression, 20 epochs", "losses/full", ["bytes", "losses"], options["full"], dropout=0.0, start="ours")]
+    # Where nothing is compressed, features may be wider than hidden rows.
+    made.append(pair("no compression, all columns of features", "wide/full", ["losses"], options["full"], dropout=0.0, start="ours"))
     for cell in ("full", "fixed-128"):
         shows = ["total", "accuracy"] if cell == "full" else ["bytes", "total", "accuracy"]
         made.append(pair(f"{cell}, 60 epochs", f"accuracy/{cell}", shows, options[cell], start="ours"))

@@ -77,6 +77,20 @@ def loss_row(title, theirs, ours, moved):
     return [title, len(a), f"{a[0]:.6f} → {a[-1]:.6f}", f"{b[0]:.6f} → {b[-1]:.6f}", f"{max(found):.1e}", after, alone]
 
 
+def epochs(code, title, theirs, ours):
+    """The loss of each epoch, theirs and ours."""
+    for epoch, (their, our) in enumerate(zip(theirs["loss"], ours["loss"])):
+        yield [code, title, epoch, f"{their:.7g}", f"{our:.7g}"]
+
+
+def by_epoch(rows):
+    """The same as a table: a line for each epoch, a column for each case."""
+    cases = list(dict.fromkeys(case for _, case, *_ in rows))
+    found = {(case, epoch): f"{theirs}, {ours}" for _, case, epoch, theirs, ours in rows}
+    lines = [[epoch, *(found.get((case, epoch), "") for case in cases)] for epoch in sorted({row[2] for row in rows})]
+    return table(["epoch", *cases], lines)
+
+
 def of_best(result):
     """Test accuracy of the model with the best validation accuracy, as the authors choose it."""
     return result["accuracy"][-1]
@@ -109,6 +123,7 @@ def side_by_side(name, shown):
     if shown["losses"]:
         header = ["training loss", "epochs", "theirs, first → last", "ours", "largest relative difference", "above 0.001 from", "of ours, weights moved by a rounding"]
         parts.append(table(header, shown["losses"]))
+        parts.append("Training loss of each epoch, theirs and ours:\n\n" + by_epoch(shown["epochs"]))
     if shown["accuracy"]:
         parts.append(table(["test accuracy, %", "seeds", "theirs", "ours", "difference, paired"], shown["accuracy"]))
     parts += [f"- {note}\n" for note in shown["notes"]]

@@ -201,7 +201,7 @@ fn memory(cell: &Projection) -> String {
         return "?".to_owned();
     };
     let needed = bytes(needs as f64);
-    match (cell.fits, cell.device_memory_bytes) {
+    let training = match (cell.fits, cell.device_memory_bytes) {
         (Some(false), Some(there)) => format!("{needed}, more than {}", bytes(there as f64)),
         (None, Some(there)) => {
             let most = cell.between.and_then(|ends| ends.memory_bytes);
@@ -211,5 +211,9 @@ fn memory(cell: &Projection) -> String {
             })
         }
         _ => needed,
+    };
+    match cell.evaluation_memory_bytes {
+        Some(more) if more > needs => format!("{training}; evaluating {}", bytes(more as f64)),
+        _ => training,
     }
 }

@@ -29,6 +29,11 @@ impl BlockShape {
         }
     }
 
+    /// Bytes of such a block: column and weight of each entry, forward and transposed.
+    pub(crate) const fn bytes(&self) -> u64 {
+        16 * self.entries as u64
+    }
+
     /// That of a block in which so many outputs lack their own row, if others have theirs.
     pub(crate) const fn without_own(self, outputs: usize, aggregation: Aggregation) -> Self {
         let own = if aggregation.has_self() { outputs } else { 0 };

@@ -41,6 +41,7 @@ pub use device::{WorkerDevice, divide, host};
 pub use engine::{Cluster, EngineResults, run_workers};
 pub use engines::Engine;
 pub use error::{Complaint, SimError};
+pub(crate) use evaluation::held_in_evaluation;
 pub use evaluation::{Aside, Evaluation, Inference, NodeRows};
 pub use kernel::WorkerTimes;
 pub(crate) use measurement::{

@@ -153,6 +153,11 @@ impl Setting {
     /// nodes with their numbers; their features, if they are in no pass; parameters with gradient
     /// and two moments of an optimiser.
     pub(crate) fn holds(&self, rank: usize, memory: Memory) -> u64 {
+        self.holds_beside_a_pass(rank, memory) + memory.pass
+    }
+
+    /// The same without a pass.
+    pub(super) fn holds_beside_a_pass(&self, rank: usize, memory: Memory) -> u64 {
         let part = &self.counts.parts[rank];
         let features = if memory.reads_features {
             0
@@ -162,18 +167,23 @@ impl Setting {
         let edges = part.internal_edges + part.cut_edges;
         // Of each row its number and its degree; of each edge its column.
         let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
-        features + 4 * words as u64 + memory.kept + memory.pass
+        features + 4 * words as u64 + memory.kept
     }
 
     /// Bytes of the features of a worker's own nodes.
     pub fn feature_bytes(&self, rank: usize) -> u64 {
+        self.bytes_of_values(self.counts.parts[rank].own_values)
+    }
+
+    /// Bytes of so many feature values as they are held.
+    pub(super) fn bytes_of_values(&self, values: usize) -> u64 {
         // A sparse value has its column's number beside it.
         let value = if self.counts.dense {
             self.dataset.features.value_bytes()
         } else {
             8
         };
-        (value * self.counts.parts[rank].own_values) as u64
+        (value * values) as u64
     }
 
     /// The network of the run, for engines.

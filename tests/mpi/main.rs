@@ -170,6 +170,54 @@ fn processes_train_what_the_simulation_trains_and_send_the_same_bytes() {
     }
 }
 
+#[test]
+fn workers_that_wait_for_a_larger_one_say_so_on_both_engines() {
+    let strategies = r#"
+        [[strategy]]
+        kind = "isolated"
+        with = { "training.epochs" = 30, "model.hidden" = 64 }
+    "#;
+    let folder = folder(strategies);
+    let file = folder.path().join("x.toml");
+    let parts: String = (0..6000)
+        .map(|node| {
+            if node < 5400 {
+                "0\n"
+            } else {
+                ["1\n", "2\n", "3\n"][node % 3]
+            }
+        })
+        .collect();
+    fs::write(folder.path().join("parts.txt"), parts).expect("the parts can be written");
+    let text = fs::read_to_string(&file).expect("the experiment");
+    let given = "method = \"given\"\nfile = \"parts.txt\"";
+    let text = text
+        .replace("nodes = 600", "nodes = 6000")
+        .replace("method = \"metis\"", given);
+    fs::write(&file, text).expect("the experiment can be written");
+    let real = ["run", "x.toml", "--engine", "mpi", "--out", "real"];
+    let real = mpirun(folder.path(), 4, &real);
+    assert_eq!(real.code, 0, "{}", real.stderr);
+    let simulated = grapevine(folder.path(), &["run", "x.toml", "--out", "simulated"]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    // Three of four workers have a twenty-seventh of the first one's nodes: computing takes a
+    // quarter of all clocks and a little, and next to nothing is sent.
+    for name in ["real", "simulated"] {
+        let tables = Tables::read(&folder.path().join(name)).expect("tables");
+        for run in tables.runs {
+            let run = run.measured.expect("the run was measured");
+            let waiting = run.waiting_seconds.expect("engines measure waiting");
+            let share = waiting / run.simulated_seconds;
+            assert!((0.4..0.8).contains(&share), "{name}: {share} of the clock");
+            let exposed = run.exposed_communication_seconds;
+            assert!(
+                waiting > 2.0 * exposed,
+                "{name}: {waiting} s, exposed {exposed} s"
+            );
+        }
+    }
+}
+
 const GRAPH: &str = "{ kind = \"sbm\", nodes = 600, classes = 4, features = 32, degree_within = 8, degree_between = 2 }";
 const SPLIT: &str = "split = { train = 0.5, val = 0.2";
 
@@ -245,6 +293,11 @@ fn processes_that_have_a_shard_each_train_what_the_simulation_trains_on_the_grap
         [[strategy]]
         kind = "distdgl"
         with = { "training.batch" = { size = 20, fanouts = [5, 5] } }
+        # Of so many columns that messages leave only once they are taken.
+        [[strategy]]
+        kind = "distdgl"
+        label = "wide"
+        with = { "training.batch" = { size = 20, fanouts = [5, 5] }, "model.hidden" = 256 }
         [[strategy]]
         kind = "distdgl"
         label = "cached"

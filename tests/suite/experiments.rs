@@ -79,6 +79,55 @@ fn kept_tables_are_those_that_their_manifests_tell() {
     }
 }
 
+/// What `scripts/results scale/…` keeps is what the program projects, but for last digits of the
+/// processor's own logarithms and powers.
+#[test]
+fn kept_projections_are_those_of_the_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let kept = folders_with(&root.join("results/reference/scale"), "projection.csv");
+    assert!(kept.len() >= 8, "{kept:?}");
+    // The others take longer.
+    let quick = [
+        "grappa-size@published",
+        "retexo-bytes",
+        "trillion",
+        "trillion@thousand",
+    ];
+    for name in quick {
+        let folder = kept
+            .iter()
+            .find(|folder| folder.ends_with(name))
+            .expect(name);
+        let (file, size) = name.split_once('@').unwrap_or((name, "paper"));
+        let file = root.join(format!("experiments/scale/{file}.toml"));
+        let file = file.to_str().expect("a path");
+        let out = tempfile::tempdir().expect("a folder");
+        let arguments = ["project", file, "--scale", size, "--out", "out", "--quiet"];
+        grapevine(out.path(), &arguments).expect(0);
+        let read = |folder: &Path| {
+            let text = std::fs::read_to_string(folder.join("projection.csv"));
+            text.expect("a table")
+        };
+        let (was, is) = (read(folder), read(&out.path().join("out")));
+        assert_eq!(was.lines().count(), is.lines().count(), "{name}");
+        for (was, is) in was.lines().zip(is.lines()) {
+            let (was, is): (Vec<_>, Vec<_>) = (was.split(',').collect(), is.split(',').collect());
+            assert_eq!(was.len(), is.len(), "{name}");
+            for (was, is) in was.iter().zip(&is) {
+                match (was.parse::<f64>(), is.parse::<f64>()) {
+                    (Ok(was), Ok(is)) => {
+                        assert!(
+                            (was - is).abs() <= 1e-6 * was.abs(),
+                            "{name}: {was} and {is}"
+                        );
+                    }
+                    _ => assert_eq!(was, is, "{name}"),
+                }
+            }
+        }
+    }
+}
+
 /// The folders within this one that hold a file of this name.
 fn folders_with(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();

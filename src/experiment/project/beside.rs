@@ -23,10 +23,11 @@ const OF_PROCESSES: [Measure; 5] = [
     MEASURES[1],
     MEASURES[2],
     MEASURES[3],
-    ("peak_memory_bytes", |run| run.peak_memory_bytes as f64),
+    (PEAK, |run| run.peak_memory_bytes as f64),
 ];
 const BYTES: &str = "payload_bytes";
 const SECONDS: &str = "simulated_seconds";
+const PEAK: &str = "peak_memory_bytes";
 
 /// Runs that stand beside projections.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,9 +89,13 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
             let Some(trained) = Summary::of(values).map(|values| values.mean) else {
                 continue;
             };
-            let projected = of(&projected);
+            let projected = match measure {
+                // A process holds the most in one or the other.
+                PEAK => of(&projected).max(projection.evaluation_memory_bytes.unwrap_or(0) as f64),
+                _ => of(&projected),
+            };
             // Of nothing, nothing else is a share; and nothing is 0 that a plan does not say.
-            let known = measure != "peak_memory_bytes" || projection.memory_bytes.is_some();
+            let known = measure != PEAK || projection.memory_bytes.is_some();
             let error = (trained > 0.0 && known).then(|| projected / trained - 1.0);
             found.rows.push(BesideRow {
                 cell: projection.cell.clone(),

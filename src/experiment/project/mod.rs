@@ -22,7 +22,8 @@ use super::rows::RunRow;
 use crate::graph::FitEnd;
 use crate::net::{Seconds, TrafficKind, median};
 use crate::sim::{
-    Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, play, play_equals,
+    Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, held_in_evaluation, play,
+    play_equals,
 };
 
 pub(crate) use beside::{Beside, beside};
@@ -92,6 +93,9 @@ pub(crate) struct Projection {
     pub(crate) machine_hours: f64,
     /// What the worker holds whose device is the fullest; nothing where the plan does not say.
     pub memory_bytes: Option<u64>,
+    /// What a worker holds at most while all evaluate the model, each its own nodes; nothing where
+    /// the plan does not say what stays.
+    pub evaluation_memory_bytes: Option<u64>,
     /// The memory of that device, if its profile states one.
     pub(crate) device_memory_bytes: Option<u64>,
     /// What each worker holds, by rank; one of them where all are alike and one was planned.
@@ -213,11 +217,14 @@ pub(crate) fn project(
 /// numbers are equal, and the time of one worker is that of all. Fitted parts differ, and all play.
 const EACH: usize = 8;
 
-/// A planner, and the most that each worker holds in its plans.
+/// A planner, and what workers hold in its plans.
 struct Watched {
     planner: Box<dyn Planner>,
     setting: Arc<Setting>,
+    /// The most that each holds while it trains.
     most: Vec<u64>,
+    /// The most that any holds while all evaluate.
+    evaluating: u64,
 }
 
 impl Watched {
@@ -226,6 +233,7 @@ impl Watched {
             planner: fitted.training.planner(),
             setting: Arc::clone(&fitted.setting),
             most: Vec::new(),
+            evaluating: 0,
         }
     }
 }
@@ -252,6 +260,8 @@ impl Watched {
             let memory = timeline.memory(rank);
             if memory.pass > 0 {
                 *most = (*most).max(self.setting.holds(rank, memory));
+                let evaluating = held_in_evaluation(&self.setting, rank, memory);
+                self.evaluating = self.evaluating.max(evaluating);
             }
         }
     }
@@ -278,7 +288,12 @@ impl Watched {
         let fullest = self.fullest();
         // Nothing where no plan says what is held.
         let each = fullest.map_or_else(Vec::new, |_| self.most);
-        Held { each, fullest }
+        let evaluating = fullest.map(|_| self.evaluating);
+        Held {
+            each,
+            fullest,
+            evaluating,
+        }
     }
 }
 
@@ -288,6 +303,8 @@ struct Held {
     each: Vec<u64>,
     /// What the fullest holds, and what its device has.
     fullest: Option<(u64, Option<u64>)>,
+    /// The most that any holds while all evaluate.
+    evaluating: Option<u64>,
 }
 
 /// The plan of a cell, played, and what is held of it.
@@ -394,6 +411,7 @@ pub(super) fn project_cell(
         waiting_seconds: mean(|times| times.waiting.0),
         machine_hours: simulated_seconds * setting.workers() as f64 / 3600.0,
         memory_bytes: memory,
+        evaluation_memory_bytes: held.evaluating,
         device_memory_bytes: device,
         memory_bytes_by_worker: held.each,
         fits: memory.zip(device).map(|(needs, there)| needs <= there),

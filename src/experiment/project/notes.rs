@@ -47,6 +47,13 @@ pub(crate) fn notes(
             "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),
         );
     }
+    if (projections.iter()).any(|projection| projection.memory_bytes.is_some()) {
+        limits.push(
+            "Memory is the most that a worker holds while it trains and, where that is more, while all evaluate the model. Both were within \
+             15 % of what processes had allocated (docs/scale.md)."
+                .to_owned(),
+        );
+    }
     if projections
         .iter()
         .any(|projection| projection.validated.is_some())

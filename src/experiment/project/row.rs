@@ -51,6 +51,7 @@ impl Projection {
             waiting_seconds: self.waiting_seconds,
             machine_hours: self.machine_hours,
             memory_bytes: self.memory_bytes,
+            evaluation_memory_bytes: self.evaluation_memory_bytes,
             device_memory_bytes: self.device_memory_bytes,
             memory_bytes_low: ends_of_memory.map(|ends| ends.0),
             memory_bytes_high: ends_of_memory.map(|ends| ends.1),

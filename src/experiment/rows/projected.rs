@@ -83,6 +83,9 @@ table! {
         memory_bytes_low: Option<u64>,
         /// Upper end of it.
         memory_bytes_high: Option<u64>,
+        /// What a worker holds at most while all evaluate the model, each its own nodes; null where
+        /// the plan does not say.
+        evaluation_memory_bytes: Option<u64>,
     }
 }
 

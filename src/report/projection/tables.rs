@@ -168,12 +168,14 @@ fn memory(projections: &[Projection]) -> Table {
         "#memory of a worker",
         "#between",
         "#least and median of all",
+        "#while evaluating",
         "#of the device",
         "verdict",
         "#of all machines",
     ];
     let caption = "The memory of the worker whose device is the fullest, the least and the median of all workers, and whether that \
-                   fullest device has so much; the time of all workers together. Where the payload is between two ends, this memory is between those.";
+                   fullest device has so much; the most that a worker holds while all evaluate the model, which the verdict leaves out; the time of all \
+                   workers together. Where the payload is between two ends, this memory is between those.";
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
         let ends = projection.between.and_then(|ends| ends.memory_bytes);
@@ -192,6 +194,7 @@ fn memory(projections: &[Projection]) -> Table {
             known(projection.memory_bytes),
             ends,
             spread(&projection.memory_bytes_by_worker),
+            known(projection.evaluation_memory_bytes),
             known(projection.device_memory_bytes),
             verdict.to_owned(),
             seconds(projection.machine_hours * 3600.0),

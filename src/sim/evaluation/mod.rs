@@ -14,6 +14,7 @@
 //! order of global numbers, no product of rows depends on how many rows there are (see [`piece`]),
 //! losses are added up in the order of nodes, and everything else in whole numbers.
 
+mod memory;
 mod piece;
 mod rows;
 mod scores;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use super::{Scores, Setting, Shard, SimError};
 use crate::model::{Aggregation, Block, Input, Matrix, Place};
 use crate::net::{Inbox, Message, NetError, floats, to_bytes};
+pub(crate) use memory::held_in_evaluation;
 use piece::Piece;
 use scores::Verdict;
 

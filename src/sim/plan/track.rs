@@ -62,6 +62,8 @@ pub struct Memory {
     pub kept: u64,
     /// At the fullest moment of a pass over the layers; 0 where none was planned as one.
     pub pass: u64,
+    /// Of that, what is there between passes, too: blocks, and features that are part of one.
+    pub stays: u64,
     /// Whether the features of own nodes are part of the pass: it reads all of them.
     pub reads_features: bool,
 }
@@ -71,6 +73,7 @@ impl Memory {
     pub(super) fn join(&mut self, other: Self) {
         self.kept = self.kept.max(other.kept);
         self.pass = self.pass.max(other.pass);
+        self.stays = self.stays.max(other.stays);
         self.reads_features |= other.reads_features;
     }
 }
@@ -91,9 +94,11 @@ impl Track {
         self.memory.kept = self.memory.kept.max(bytes);
     }
 
-    /// It holds so many bytes at the fullest moment of a pass over the layers.
-    pub fn passes_with(&mut self, bytes: u64) {
-        self.memory.pass = self.memory.pass.max(bytes);
+    /// It holds so many bytes at the fullest moment of a pass over the layers, of which some stay
+    /// for the next.
+    pub fn passes_with(&mut self, most: u64, stays: u64) {
+        self.memory.pass = self.memory.pass.max(most);
+        self.memory.stays = self.memory.stays.max(stays);
     }
 
     /// Passes over the layers read all features of own nodes, which are held once.

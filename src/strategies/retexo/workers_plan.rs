@@ -217,7 +217,8 @@ impl Planner for WorkersPlanner {
                 };
                 if let Some((block, input)) = reads {
                     let headed = layer + 1 < model.layers();
-                    track.passes_with(memory_alone(model, layer, block, input, headed));
+                    let (most, stays) = memory_alone(model, layer, block, input, headed);
+                    track.passes_with(most, stays);
                     let works = SubModel::step_work(model, layer, block, input);
                     for work in works {
                         track.compute(work);

@@ -366,7 +366,7 @@ impl ExchangePlanner {
         crossing: &CrossingPlan,
         wires: &[Option<Wire>],
     ) {
-        let mut kept = 0;
+        let (mut kept, mut replaced) = (0, 0_u64);
         if self
             .sending
             .as_ref()
@@ -398,13 +398,15 @@ impl ExchangePlanner {
                     kept += f32_bytes(copies * rows * width).0;
                 }
                 if self.when.kept.is_some() && both {
-                    // What came last, to be used again.
+                    // What came last, to be used again until the next has come.
                     let came = messages(wire, rank, way, receives, width);
-                    kept += came.iter().map(|(_, bytes)| bytes.0).sum::<u64>();
+                    let came = came.iter().map(|(_, bytes)| bytes.0).sum();
+                    kept += came;
+                    replaced = replaced.max(came);
                 }
             }
         }
-        track.keeps(kept);
+        track.keeps(kept + replaced);
     }
 
     /// The sum of gradients, if it is not part of the pass, and the update.

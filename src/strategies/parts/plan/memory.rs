@@ -8,7 +8,8 @@
 //! ```text
 //!   its input               i · w     features as they are stored; of the layer below only where
 //!                                     others' rows stand beside its own
-//!   the same after dropout  i · w     where there is dropout
+//!   the same after dropout  i · w     where there is dropout; above the first layer of the rows
+//!                                     made here alone, for others' come as they are to be read
 //!   its output              o · w'
 //!   sums                    o · w     where the aggregation stands first
 //!   with attention          i · t and the entries' scores by head, with dropout three times these
@@ -16,20 +17,13 @@
 //!   its block, both ways    16 bytes an entry; equal blocks are held once
 //! ```
 //!
-//! of 4 bytes a value, and on the way back, when what the layers above kept is gone, gradients
-//!
-//! ```text
-//!   gcn, gin   of the rows that are gathered, and of the input, or the output if that is larger
-//!   sage       of those; of the own rows' input, and once more of the input, where they are added
-//!   gat        of those and the output, and twice the scores
-//! ```
+//! of 4 bytes a value, and on the way back, when what the layers above kept is gone, gradients of
+//! the output, of the rows that are gathered, and of the input; with attention twice the scores.
 //!
 //! `docs/scale.md` holds it against what was allocated.
 
 use crate::model::{BlockShape, InputShape, ModelKind, ModelSpec};
 
-/// Column and weight of an entry, forward and transposed.
-const ENTRY: u64 = 16;
 const VALUE: u64 = 4;
 
 /// Bytes of these features as they lie in memory: values, and their columns where they are sparse.
@@ -47,21 +41,22 @@ pub(super) struct Held {
     pub(super) made: Option<usize>,
 }
 
-/// Bytes that a pass over these layers holds.
+/// Bytes that a pass over these layers holds at most, and those of them that the next one reads
+/// again: features and blocks.
 pub(super) fn of(
     model: &ModelSpec,
     layers: impl Iterator<Item = Held>,
     features: Option<InputShape>,
-) -> u64 {
+) -> (u64, u64) {
     let (mut kept, mut most, mut last) = (0, 0, BlockShape::default());
     let mut graph = 0;
     for (layer, held) in layers.enumerate() {
         if held.block != last {
-            graph += held.block.entries as u64 * ENTRY;
+            graph += held.block.bytes();
         }
         let rows = held.made.unwrap_or(held.block.inputs);
         let constant = features.filter(|_| layer == 0);
-        let bytes = of_layer(model, layer, held, constant);
+        let bytes = of_layer(model, layer, held, last.outputs, constant);
         // Rows of the layer below are read where they lie.
         let there = last.outputs == rows && last.outputs > 0;
         kept += if there { 0 } else { bytes.input } + bytes.kept;
@@ -69,21 +64,26 @@ pub(super) fn of(
         kept += bytes.output;
         last = held.block;
     }
-    graph + most.max(kept)
+    (graph + most.max(kept), graph + features.map_or(0, stored))
 }
 
 /// Bytes that a layer holds that is trained alone on rows which are held anyway, with a
-/// normalisation, an activation and a linear head on its output where `headed`.
+/// normalisation, an activation and a linear head on its output where `headed`; those of its block.
 pub(crate) fn alone(
     model: &ModelSpec,
     layer: usize,
     block: BlockShape,
     input: InputShape,
     headed: bool,
-) -> u64 {
-    let bytes = of_layer(model, layer, Held { block, made: None }, Some(input));
+) -> (u64, u64) {
+    let held = Held { block, made: None };
+    let bytes = of_layer(model, layer, held, block.inputs, Some(input));
     let above = if headed { 3 * bytes.output } else { 0 };
-    block.entries as u64 * ENTRY + bytes.kept + bytes.output + above.max(bytes.gradients)
+    let graph = block.bytes();
+    (
+        graph + bytes.kept + bytes.output + above.max(bytes.gradients),
+        graph,
+    )
 }
 
 /// Bytes of a layer.
@@ -95,10 +95,12 @@ struct Layer {
     gradients: u64,
 }
 
+/// Of a layer above one that made so many rows.
 fn of_layer(
     model: &ModelSpec,
     layer: usize,
     Held { block, made }: Held,
+    below: usize,
     constant: Option<InputShape>,
 ) -> Layer {
     let bytes = |rows: usize, width: usize| (rows * width) as u64 * VALUE;
@@ -114,7 +116,12 @@ fn of_layer(
     } else {
         model.dropout
     };
-    let dropped = if dropout > 0.0 { input } else { 0 };
+    let dropped = match constant {
+        _ if dropout == 0.0 => 0,
+        // Rows of others come as they are to be read.
+        None if learned => bytes(below, spec.inputs),
+        _ => input,
+    };
     let output = bytes(block.outputs, spec.outputs);
     let between = spec.transformed();
     let dense = learned || constant.is_some_and(|rows| rows.dense);
@@ -123,7 +130,7 @@ fn of_layer(
     let (of_input, gathered) = match (learned, sums_first) {
         (false, true) => (0, 0),
         (false, false) => (0, bytes(block.inputs, between)),
-        (true, true) => (input, input),
+        (true, true) => (input, bytes(block.outputs, spec.inputs)),
         (true, false) => (input, bytes(block.inputs, between)),
     };
     let sums = if sums_first {
@@ -140,22 +147,10 @@ fn of_layer(
         }
         ModelKind::Gin => sums + bytes(block.outputs, between),
     };
-    let gradients = match spec.kind {
-        ModelKind::Gcn | ModelKind::Gin => gathered + of_input.max(output),
-        ModelKind::Sage | ModelKind::SagePool => {
-            let of_own = if learned {
-                bytes(block.outputs, spec.inputs)
-            } else {
-                output
-            };
-            of_own + gathered + (2 * of_input).max(output)
-        }
-        ModelKind::Gat => gathered + output + of_input + 2 * scores,
-    };
     Layer {
         input,
         kept: dropped + kept,
         output,
-        gradients,
+        gradients: output + gathered + of_input + 2 * scores,
     }
 }

@@ -63,6 +63,6 @@ impl Moves {
         // Old and new features, and all messages, those that came once more as numbers: between two
         // epochs, when nothing else is there.
         let features = before.feature_bytes(rank) + after.feature_bytes(rank);
-        track.passes_with(features + left + 2 * came);
+        track.passes_with(features + left + 2 * came, 0);
     }
 }

@@ -72,7 +72,8 @@ impl<'a> PassPlan<'a> {
             block: layer.block,
             made: layer.product().map(|crosses| crosses.plan.made),
         });
-        track.passes_with(memory::of(self.model, layers, self.features));
+        let (most, stays) = memory::of(self.model, layers, self.features);
+        track.passes_with(most, stays);
         let mut there: Vec<There> = Vec::with_capacity(self.layers.len());
         for (layer, part) in self.layers.iter().enumerate() {
             let made = match there.last() {

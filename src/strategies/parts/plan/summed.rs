@@ -27,7 +27,8 @@ impl SummedPlan<'_> {
             block: self.block,
             made: None,
         });
-        track.passes_with(memory::of(model, held, Some(features)) + totals);
+        let (most, stays) = memory::of(model, held, Some(features));
+        track.passes_with(most + totals, stays);
         for layer in layers.clone() {
             track.compute(self.before(layer));
             total(track, forward_lane(layer));
