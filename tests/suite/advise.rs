@@ -239,7 +239,7 @@ fn what_no_device_can_hold_is_left_out_with_both_sizes() {
 fn what_is_too_large_now_counts_where_there_is_room() {
     let text = "name = \"room\"\nseeds = [0]\n\
         dataset = { counts = { rmat = { scale = 23 }, features = 128, classes = 16 } }\n\
-        model = { kind = \"sage\", layers = 3, hidden = 256 }\ntraining = { epochs = 2 }\n\
+        model = { kind = \"sage\", layers = 3, hidden = 400 }\ntraining = { epochs = 2 }\n\
         partition = { method = \"random\", workers = 16 }\nnetwork = { preset = \"ethernet-10g\" }\n\
         compute = { timing = { profile = \"t4\" } }\nstrategy = [{ kind = \"isolated\" }, { kind = \"varco\" }]\n";
     let (code, advice, error) = advice(text, &[]);

@@ -10,10 +10,12 @@ use crate::sim::{Memory, Setting};
 ///
 /// ```text
 ///   while rows are put together   own rows o · w, those that came h · w, both i · w
-///   while it computes             i · w, what stands between product and sums, o · w'
+///   while it computes             i · w, what stands between product and sums, o · w', and as
+///                                 many rows as came, h · w, that it sent: they stay until they
+///                                 have left
 /// ```
 ///
-/// of 4 bytes a value. Messages under way are left out, as in training.
+/// of 4 bytes a value.
 pub(crate) fn held_in_evaluation(setting: &Setting, rank: usize, memory: Memory) -> u64 {
     let (part, model) = (&setting.counts.parts[rank], &setting.model);
     let (own, inputs) = (part.owned, part.owned + part.halo);
@@ -39,7 +41,7 @@ pub(crate) fn held_in_evaluation(setting: &Setting, rank: usize, memory: Memory)
             ModelKind::Gin => bytes(own, spec.inner),
             _ => bytes(block.entries, spec.attention_heads()),
         };
-        let computing = all + between + inner + bytes(own, spec.outputs);
+        let computing = all + between + inner + bytes(own, spec.outputs) + others;
         computing.max(own_rows + others + all)
     };
     let fullest = (0..model.layers()).map(of_layer).max().unwrap_or(0);

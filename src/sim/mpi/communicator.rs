@@ -308,14 +308,12 @@ fn swap(
     messages: Vec<Message>,
     expect: &[usize],
     tag: i32,
-    mut meanwhile: impl FnMut(&mut Port) -> Result<(), NetError>,
+    meanwhile: impl FnMut(&mut Port) -> Result<(), NetError>,
 ) -> Result<Inbox, NetError> {
     for Message { peer, payload } in messages {
         port.send(peer, Channel::Control, tag, payload)?;
     }
-    let payloads = port.receive_from_all(expect, Channel::Control, tag, &mut meanwhile)?;
-    // Else as many bytes as arrived would stay until the next call.
-    port.flush_tag(Channel::Control, tag, meanwhile)?;
+    let payloads = port.receive_from_all(expect, Channel::Control, tag, meanwhile)?;
     let peers = expect.iter().zip(payloads);
     Ok(peers
         .map(|(&peer, payload)| Message { peer, payload })

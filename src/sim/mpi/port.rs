@@ -35,7 +35,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A message that MPI may still read, and that is therefore not freed when it is given up.
 struct Sending {
     request: ffi::MPI_Request,
-    lane: (Channel, i32),
     payload: ManuallyDrop<Vec<u8>>,
 }
 
@@ -177,7 +176,6 @@ impl Port {
         let request = unsafe { request.assume_init() };
         self.sending.push(Sending {
             request,
-            lane: (channel, tag),
             payload: ManuallyDrop::new(payload),
         });
         // What has left by now is freed here: a worker may send for long before it waits.
@@ -198,24 +196,6 @@ impl Port {
             }
         }
         Ok(())
-    }
-
-    /// Waits until what was sent with this tag has left: those that it goes to take it now.
-    pub(crate) fn flush_tag(
-        &mut self,
-        channel: Channel,
-        tag: i32,
-        mut meanwhile: impl FnMut(&mut Self) -> Result<(), NetError>,
-    ) -> Result<(), NetError> {
-        self.wait(|port| {
-            port.reap()?;
-            meanwhile(port)?;
-            let under_way = port
-                .sending
-                .iter()
-                .any(|sending| sending.lane == (channel, tag));
-            Ok((!under_way).then_some(()))
-        })
     }
 
     /// Waits until everything sent has left.
