@@ -83,5 +83,13 @@ fn what_a_worker_is_said_to_hold_is_what_processes_allocated() {
             (0.85..1.15).contains(&ratio),
             "{strategy} {sets:?}: {ratio}"
         );
-    }
+    } // The terminal has an evaluation where it takes more.
+    let shown = |strategy: &str| {
+        let strategy = format!("strategy=[{{ {} }}]", strategy.replace("BATCHES", BATCHES));
+        let arguments = ["project", "x.toml", "--set", &strategy];
+        grapevine(folder.path(), &arguments).expect(0).stdout
+    };
+    let batches = shown(r#"kind = "distdgl", BATCHES"#);
+    assert!(batches.contains(" MB; evaluating 161 MB"), "{batches}");
+    assert!(!shown(r#"kind = "full""#).contains("; evaluating"));
 }

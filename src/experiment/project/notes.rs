@@ -49,8 +49,8 @@ pub(crate) fn notes(
     }
     if (projections.iter()).any(|projection| projection.memory_bytes.is_some()) {
         limits.push(
-            "Memory is the most that a worker holds while it trains and, where that is more, while all evaluate the model. Both were within \
-             15 % of what processes had allocated (docs/scale.md)."
+            "Memory is the most that a worker holds while it trains and, where that is more, while all evaluate the model; in the settings \
+             of docs/scale.md within 15 % of what processes had allocated."
                 .to_owned(),
         );
     }

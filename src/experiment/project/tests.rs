@@ -287,6 +287,28 @@ fn memory_is_held_against_the_device_of_each_worker() {
 }
 
 #[test]
+fn a_process_is_held_against_the_larger_of_training_and_evaluation() {
+    let registry = Registry::builtin();
+    let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+    let found = project(&experiment(SAMPLED), &mut preparation, |_| ());
+    let mut cell = found.expect("it can be projected").remove(0);
+    let mut measured = cell.run.measured.expect("as if it had run");
+    measured.peak_memory_bytes = 5_000;
+    cell.run.measured = Some(measured);
+    let process = RunRow {
+        engine: "mpi".to_owned(),
+        ..cell.run.clone()
+    };
+    for (evaluating, larger) in [(7_000, 7_000.0), (3_000, 5_000.0)] {
+        cell.evaluation_memory_bytes = Some(evaluating);
+        let found = beside(std::slice::from_ref(&cell), std::slice::from_ref(&process));
+        let rows = found.expect("it is the same cell").rows;
+        let memory = rows.iter().find(|row| row.measure == "peak_memory_bytes");
+        assert_eq!(memory.map(|row| row.projected), Some(larger));
+    }
+}
+
+#[test]
 fn what_workers_hold_is_planned_whether_compute_is_modelled_or_measured() {
     const GRAPH: &str = "synthetic = { kind = \"sbm\", nodes = 400, classes = 4, features = 12, \
         degree_within = 6.0, degree_between = 2.0 }\nsplit = { train = 0.5, val = 0.2 }";
