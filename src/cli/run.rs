@@ -171,7 +171,7 @@ fn seed_plan(claims: &[ClaimRow], experiment: &Experiment) -> String {
                 report::detectable(claim),
                 number(claim.seeds_needed),
                 number(claim.seeds_if_equal),
-                claim.verdict.clone(),
+                claim.verdict.to_string(),
             ]
         })
         .collect();

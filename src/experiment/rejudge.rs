@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::claims::judge;
 use super::config::Experiment;
 use super::manifest::{ASKED_AGAIN, MANIFEST, PART, judged_by, table_hashes, write_manifest};
-use super::rows::{ClaimRow, Row, RunRow};
+use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow};
 use super::tables::{Tables, TablesError};
 
 /// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder
@@ -54,7 +54,7 @@ impl Tables {
         self.claims = judge(&claims, &self.runs, &statistics);
         if manifest["finished"].is_null() || !manifest[PART].is_null() {
             for claim in &mut self.claims {
-                ClaimRow::INCONCLUSIVE.clone_into(&mut claim.verdict);
+                claim.verdict = ClaimVerdict::Inconclusive;
             }
         }
         self.write_claims(folder)?;

@@ -11,6 +11,7 @@ mod run;
 mod sweep;
 mod table;
 mod text;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
 pub use text::Text;
+pub use verdict::ClaimVerdict;
 
 /// The items, each once, in the order of their appearance.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -281,7 +283,7 @@ table! {
         /// Upper end of the interval; null for a single seed.
         high: Option<f64>,
         /// "reproduced", "not reproduced" or "inconclusive".
-        verdict: String,
+        verdict: ClaimVerdict,
         /// The published value, as its source prints it; empty if the experiment file gives none.
         paper: String,
         /// Seeds that were measured.
@@ -433,15 +435,6 @@ impl DecisionKind {
             Self::Broadcast => "broadcast",
         }
     }
-}
-
-impl ClaimRow {
-    /// The condition is met.
-    pub(crate) const REPRODUCED: &'static str = "reproduced";
-    /// The condition is broken.
-    pub(crate) const NOT_REPRODUCED: &'static str = "not reproduced";
-    /// Neither can be said.
-    pub(crate) const INCONCLUSIVE: &'static str = "inconclusive";
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl PartCounts {
     }
 
     /// Rows that it sends, over all receivers.
-    pub fn sent_rows(&self) -> usize {
+    pub(crate) fn sent_rows(&self) -> usize {
         self.sends.iter().map(|(_, rows)| rows).sum()
     }
 }

@@ -217,7 +217,8 @@ impl Csr {
 
     /// The same edges turned round: row u lists the destinations of u. The backward pass of an
     /// aggregation. O(nodes + edges).
-    pub fn transpose(&self) -> Self {
+    #[cfg(test)]
+    pub(crate) fn transpose(&self) -> Self {
         let turned = self
             .iter_edges()
             .map(|(source, destination)| (destination, source));
@@ -229,7 +230,7 @@ impl Csr {
     ///
     /// # Panics
     /// If a node is not a row.
-    pub fn induced(&self, nodes: &[u32]) -> Self {
+    pub(crate) fn induced(&self, nodes: &[u32]) -> Self {
         const NOWHERE: u32 = u32::MAX;
         // Columns beyond the rows, which are a worker's halo, stay nowhere.
         let mut place = vec![NOWHERE; self.columns];

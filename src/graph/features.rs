@@ -69,7 +69,7 @@ impl Features {
 
     /// A sparse matrix from the (column, value) pairs of each row in any order. The last of several
     /// values for one place counts.
-    pub fn from_rows(width: usize, rows: impl Iterator<Item = Vec<(u32, f32)>>) -> Self {
+    pub(crate) fn from_rows(width: usize, rows: impl Iterator<Item = Vec<(u32, f32)>>) -> Self {
         let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for mut row in rows {
             // A stable sort: of several values for one place the last one must stay the last.

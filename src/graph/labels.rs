@@ -212,7 +212,7 @@ impl Several {
     ///
     /// # Errors
     /// What is wrong with a row, and which one it is.
-    pub fn from_rows(
+    pub(crate) fn from_rows(
         labels: usize,
         rows: impl Iterator<Item = impl Iterator<Item = f64>>,
     ) -> Result<Self, String> {
@@ -275,7 +275,7 @@ impl Several {
     }
 
     /// Whether anything is known of a node.
-    pub fn is_known(&self, node: usize) -> bool {
+    pub(crate) fn is_known(&self, node: usize) -> bool {
         bit(self.words_of(node), 0)
     }
 

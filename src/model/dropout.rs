@@ -65,7 +65,7 @@ impl Dropout {
     }
 
     /// That of the input of a layer.
-    pub const fn of_input(mut self, layer: usize) -> Self {
+    pub(crate) const fn of_input(mut self, layer: usize) -> Self {
         if layer == 0 {
             self.threshold = self.of_features;
         }
@@ -73,7 +73,7 @@ impl Dropout {
     }
 
     /// Whether nothing is ever dropped.
-    pub const fn is_off(&self) -> bool {
+    pub(crate) const fn is_off(&self) -> bool {
         self.threshold == 0
     }
 

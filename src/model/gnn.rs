@@ -129,7 +129,7 @@ impl ModelSpec {
     }
 
     /// Number of parameters of one layer, with the normalisation behind it.
-    pub fn layer_parameters(&self, layer: usize) -> usize {
+    pub(crate) fn layer_parameters(&self, layer: usize) -> usize {
         self.layer(layer).parameters() + self.norm_parameters(layer)
     }
 

@@ -58,7 +58,7 @@ impl Input {
     /// The rows as those that a training reads again and again. Of dense ones neighbours' sums are
     /// worked out once. On the host dense rows of which most values are zero are kept without
     /// these, and sparse ones as products read them fastest.
-    pub fn lasting(self) -> Self {
+    pub(crate) fn lasting(self) -> Self {
         match self {
             Self::Dense(rows) => match without_zeros(&rows) {
                 Some(matrix) => Self::Sparse(Arc::new(matrix), rows.stripe()).lasting(),
@@ -96,7 +96,7 @@ impl Input {
     }
 
     /// The values of the rows from `start` on, dense, on the host.
-    pub fn values_from(&self, start: usize) -> Vec<f32> {
+    pub(crate) fn values_from(&self, start: usize) -> Vec<f32> {
         match self {
             Self::Dense(rows) => rows.values_from(start),
             Self::Sparse(matrix, _) => {

@@ -96,7 +96,7 @@ impl LayerSpec {
     }
 
     /// Width of the bias: of the output, or of all heads that have one each.
-    pub const fn bias_width(&self) -> usize {
+    pub(crate) const fn bias_width(&self) -> usize {
         match (self.kind, self.head_biases) {
             (ModelKind::Gat, true) => self.heads * self.head_width(),
             _ => self.outputs,

@@ -92,7 +92,7 @@ impl Matrix {
 
     /// The matrix as one that a training reads again and again: it remembers what was last made of
     /// it by `once`, as long as it is there.
-    pub fn lasting(self) -> Self {
+    pub(crate) fn lasting(self) -> Self {
         Self {
             memo: Some(Memo::default()),
             ..self
@@ -141,7 +141,7 @@ impl Matrix {
     }
 
     /// Whether it lies in the memory of the host, of which no buffer is too small.
-    pub fn is_on_host(&self) -> bool {
+    pub(crate) fn is_on_host(&self) -> bool {
         self.stripe == usize::MAX && self.parts[0].device() == Device::flex()
     }
 

@@ -226,7 +226,7 @@ impl SparseMatrix {
     ///
     /// # Panics
     /// As [`SparseMatrix::new`].
-    pub fn of_dense(values: &[f32], columns: usize) -> Self {
+    pub(crate) fn of_dense(values: &[f32], columns: usize) -> Self {
         let rows: Vec<(Vec<u32>, Vec<f32>)> = (values.par_chunks(columns.max(1)))
             .map(|row| {
                 let stored = (0_u32..).zip(row).filter(|&(_, &value)| value != 0.0);
@@ -250,7 +250,7 @@ impl SparseMatrix {
     ///
     /// # Panics
     /// If there is not one value per entry.
-    pub fn with_values(&self, values: Vec<f32>) -> Self {
+    pub(crate) fn with_values(&self, values: Vec<f32>) -> Self {
         assert_eq!(values.len(), self.entries(), "one value per entry");
         Self {
             structure: Arc::clone(&self.structure),

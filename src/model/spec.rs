@@ -206,7 +206,7 @@ impl Default for OptimizerConfig {
 
 impl OptimizerConfig {
     /// The same with another step size.
-    pub const fn with_learning_rate(mut self, rate: f64) -> Self {
+    pub(crate) const fn with_learning_rate(mut self, rate: f64) -> Self {
         match &mut self {
             Self::Adam { learning_rate, .. } | Self::Sgd { learning_rate, .. } => {
                 *learning_rate = rate;

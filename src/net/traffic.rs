@@ -140,7 +140,7 @@ impl Traffic {
     }
 
     /// Adds `count` messages of `payload` bytes each.
-    pub fn add_many(&mut self, lane: Lane, payload: Bytes, count: u64) {
+    pub(crate) fn add_many(&mut self, lane: Lane, payload: Bytes, count: u64) {
         // An entry of none would make two equal records differ.
         if count > 0 {
             *self.messages.entry((lane, payload)).or_default() += count;
@@ -181,7 +181,7 @@ impl Traffic {
     }
 
     /// Sums per lane, with the wire bytes that `framing` makes of each message.
-    pub fn by_lane(&self, framing: &Framing) -> BTreeMap<Lane, Count> {
+    pub(crate) fn by_lane(&self, framing: &Framing) -> BTreeMap<Lane, Count> {
         let mut sums: BTreeMap<Lane, Count> = BTreeMap::new();
         for (lane, payload, count) in self.iter() {
             *sums.entry(lane).or_default() += Count {
@@ -214,7 +214,7 @@ impl Traffic {
 
     /// The first lane on which two records differ, with both sums, for error messages. The sums may
     /// be equal, of messages of other sizes.
-    pub fn first_difference(&self, other: &Self) -> Option<(Lane, Count, Count)> {
+    pub(crate) fn first_difference(&self, other: &Self) -> Option<(Lane, Count, Count)> {
         let framing = Framing::none();
         let sum = |record: &Self, lane| record.by_lane(&framing).remove(&lane).unwrap_or_default();
         let messages = self.messages.keys().chain(other.messages.keys());

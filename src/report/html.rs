@@ -12,7 +12,7 @@ use super::recipe::recipe;
 use super::series::{self, Entrant};
 use super::story;
 use super::tables::{self, Table};
-use crate::experiment::rows::{ClaimRow, RunRow, distinct};
+use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow, distinct};
 use crate::experiment::statistics::Statistics;
 
 /// The page's skeleton; the name ends in `.html` so that everything put into it is escaped.
@@ -95,13 +95,14 @@ impl Page<'_> {
             .filter(|run| !run.is_ok())
             .map(|run| format!("{}, seed {}: {}", run.cell, run.seed, run.status))
             .collect();
-        let tally = |verdict: &str| self.claims.iter().filter(|c| c.verdict == verdict).count();
+        let tally =
+            |verdict: ClaimVerdict| self.claims.iter().filter(|c| c.verdict == verdict).count();
         let metric = series::metric(self.cells);
         environment.get_template(page)?.render(context! {
             manifest => self.manifest,
             name => self.manifest["name"].as_str().unwrap_or("experiment"),
             story => story::tell(self.cells),
-            reproduced => tally(ClaimRow::REPRODUCED),
+            reproduced => tally(ClaimVerdict::Reproduced),
             claims,
             judging => self.judging.map(ToString::to_string),
             pictures,
@@ -134,10 +135,10 @@ impl Page<'_> {
             measured => tables::measured(row),
             p => tables::p_value(row),
             note => stated.and_then(|stated| stated["note"].as_str()),
-            class => match row.verdict.as_str() {
-                ClaimRow::REPRODUCED => "good",
-                ClaimRow::NOT_REPRODUCED => "bad",
-                _ => "open",
+            class => match row.verdict {
+                ClaimVerdict::Reproduced => "good",
+                ClaimVerdict::NotReproduced => "bad",
+                ClaimVerdict::Inconclusive => "open",
             },
         }
     }

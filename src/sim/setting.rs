@@ -100,7 +100,7 @@ impl Setting {
 
     /// Sub-model `number` of a strategy that trains several, which drew its first parameters: with
     /// those that were given instead, if some were.
-    pub fn with_given<M: Module>(&self, number: usize, drawn: M) -> M {
+    pub(crate) fn with_given<M: Module>(&self, number: usize, drawn: M) -> M {
         match &self.weights {
             Some(given) => given.put(drawn, &format!("{number}.")),
             None => drawn,
@@ -133,7 +133,7 @@ impl Setting {
     }
 
     /// Whether the graph itself is here, and not its counts alone.
-    pub fn holds_graph(&self) -> bool {
+    pub(crate) fn holds_graph(&self) -> bool {
         // A data set that is known in numbers comes with a graph of no nodes.
         self.dataset.graph.nodes() == self.counts.nodes
     }

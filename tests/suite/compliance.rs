@@ -3,7 +3,7 @@
 
 use grapevine::cli::{ExperimentArgs, read_experiment};
 use grapevine::experiment::claims::ClaimSpec;
-use grapevine::experiment::rows::{ColumnKind, Row, Values};
+use grapevine::experiment::rows::{ClaimVerdict, ColumnKind, Row, Values};
 use grapevine::experiment::statistics::Statistics;
 use grapevine::experiment::verify::{Breach, verify, verify_manifest, verify_plan};
 use grapevine::experiment::{Experiment, Preparation, Tables, read_manifest};
@@ -246,7 +246,11 @@ fn what_did_not_finish_decides_nothing_and_is_no_breach() {
     grapevine(folder, &["report", "out"]).expect(0);
     let claims = Tables::read(&out).unwrap().claims;
     assert_eq!(claims.len(), 2);
-    assert!(claims.iter().all(|claim| claim.verdict == "inconclusive"));
+    assert!(
+        claims
+            .iter()
+            .all(|claim| claim.verdict == ClaimVerdict::Inconclusive)
+    );
     // A report does not vouch for tables that it did not write.
     let ran = grapevine(folder, &["verify", "out"]).expect(1);
     assert!(

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use grapevine::cli::{ExperimentArgs, read_experiment};
 use grapevine::experiment::read_manifest;
+use grapevine::strategies::Registry;
 use sha2::{Digest, Sha256};
 
 use crate::command::grapevine;
@@ -77,6 +79,102 @@ fn kept_tables_are_those_that_their_manifests_tell() {
             assert_eq!(said, hash.as_str(), "{}: {table}", folder.display());
         }
     }
+}
+
+/// What a manifest says was run can be run again: at every size, what is resolved is read as a file of its own.
+#[test]
+fn what_is_resolved_is_an_experiment_file_at_every_size() {
+    let mut resolved = 0;
+    for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments")) {
+        let text = std::fs::read_to_string(&file).expect("it is text");
+        let table: toml::Table = toml::from_str(&text).expect("it is TOML");
+        let sizes = table.get("scale").and_then(toml::Value::as_table);
+        let sizes = sizes.into_iter().flat_map(toml::Table::keys);
+        for size in sizes.map(String::as_str).chain(["paper"]) {
+            let first = resolve(&file, size, &[]);
+            let first =
+                first.unwrap_or_else(|error| panic!("{} at {size}: {error}", file.display()));
+            let folder = tempfile::tempdir().expect("a folder");
+            let again = folder.path().join("again.toml");
+            std::fs::write(&again, &first).expect("disk");
+            let again = resolve(&again, "paper", &[]);
+            assert_eq!(again, Ok(first), "{} at {size}", file.display());
+            resolved += 1;
+        }
+    }
+    assert!(resolved > 100, "{resolved}");
+}
+
+/// An experiment at a size as a file that leaves nothing to defaults, or what is wrong with it.
+fn resolve(file: &Path, size: &str, sets: &[&str]) -> Result<String, String> {
+    let args = ExperimentArgs {
+        scale: size.to_owned(),
+        sets: sets.iter().map(|&set| set.to_owned()).collect(),
+        ..ExperimentArgs::of(file)
+    };
+    let experiment = read_experiment(&args, &Registry::builtin());
+    let experiment = experiment.map_err(|error| error.to_string())?;
+    Ok(experiment.resolved_text())
+}
+
+/// What was run is what its file says today, in the words of this program, or results/README.md says that it is older: a page
+/// may not speak of runs that are not there.
+#[test]
+fn kept_results_are_of_their_files_or_said_to_be_older() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("results/README.md")).expect("a page");
+    let older = page.split_once("are older than the program:");
+    let older = older.and_then(|(_, rest)| rest.split_once("\n## "));
+    let older = names(older.expect("the list of them").0);
+    let kept = root.join("results/reference");
+    let mut other = Vec::new();
+    for folder in folders_with(&kept, "manifest.json") {
+        let name = folder.strip_prefix(&kept).expect("it is within");
+        let name = name.to_str().expect("it is text");
+        let manifest = read_manifest(&folder).expect("it is whole");
+        let run = tempfile::tempdir().expect("a folder");
+        let run = run.path().join("run.toml");
+        std::fs::write(&run, manifest["config_toml"].as_str().expect("a file")).expect("disk");
+        let file = name.split_once('@').map_or(name, |(file, _)| file);
+        let file = root.join(format!("experiments/{file}.toml"));
+        let scale = manifest["command"].as_array().expect("what was typed");
+        let scale = scale.iter().skip_while(|word| *word != "--scale").nth(1);
+        let scale = scale.and_then(|scale| scale.as_str()).unwrap_or("paper");
+        let settings = |file: &Path, size: &str| {
+            // With a change, a key that no cell has a use for is let pass, as in a size of the file.
+            let text = resolve(file, size, &["name=\"kept\""])?;
+            let table: Result<toml::Table, _> = toml::from_str(&text);
+            let mut table = table.map_err(|error| error.to_string())?;
+            // Words, and what is asked of runs afterwards.
+            for key in ["name", "description", "claim", "figure", "statistics"] {
+                table.remove(key);
+            }
+            Ok::<_, String>(table)
+        };
+        // A kept file may have a key that is no more: another file then, too.
+        let (was, is) = (settings(&run, "paper"), settings(&file, scale));
+        if was.is_err() || was != is {
+            other.push(name.to_owned());
+        }
+    }
+    other.retain(|name| !older.iter().any(|older| older == name));
+    assert!(other.is_empty(), "of other files than today's: {other:?}");
+}
+
+/// Names of experiments between backticks, such as `compare/{arxiv, graphs@facebook}`, each by itself.
+fn names(text: &str) -> Vec<String> {
+    let words = text.split('`').skip(1).step_by(2);
+    words
+        .flat_map(|word| match word.split_once('{') {
+            Some((folder, rest)) => {
+                let names = rest.trim_end_matches('}').split(',');
+                names
+                    .map(|name| format!("{folder}{}", name.trim()))
+                    .collect()
+            }
+            None => vec![word.to_owned()],
+        })
+        .collect()
 }
 
 /// What `scripts/results scale/…` keeps is what the program projects, but for last digits of the

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::command::{EXPERIMENT, folder_with, grapevine};
 use grapevine::experiment::Tables;
-use grapevine::experiment::rows::{Measured, RunRow};
+use grapevine::experiment::rows::{ClaimVerdict, Measured, RunRow};
 
 /// Runs the experiment into `out`.
 fn results() -> (tempfile::TempDir, PathBuf) {
@@ -207,7 +207,7 @@ fn changed_results_fail_verification_by_table_and_row() {
         ("epochs, row 4: ", |t| t.epochs[4].simulated_seconds = -1.0),
         ("traffic", |t| t.traffic[7].payload_bytes += 8),
         ("claims, row 0: ", |t| {
-            t.claims[0].verdict = "not reproduced".to_owned();
+            t.claims[0].verdict = ClaimVerdict::NotReproduced;
         }),
     ];
     let (folder, out) = results();
@@ -913,8 +913,9 @@ fn an_optional_data_set_that_is_not_there_is_skipped_and_said_to_be() {
         6 * 2,
         "six strategies on the one that is there"
     );
-    let verdicts: Vec<&str> = tables.claims.iter().map(|c| c.verdict.as_str()).collect();
-    assert_eq!(verdicts, ["reproduced", "inconclusive"]);
+    let verdicts: Vec<ClaimVerdict> = tables.claims.iter().map(|c| c.verdict).collect();
+    let expected = [ClaimVerdict::Reproduced, ClaimVerdict::Inconclusive];
+    assert_eq!(verdicts, expected);
     grapevine(folder.path(), &["verify", "out"]).expect(0);
     let projected = grapevine(folder.path(), &["project", "x.toml", "--quiet"]).expect(0);
     let note = format!("note: {note}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::compare::{Condition, Form, Named};
 use super::{ClaimSpec, is_accuracy, measure};
-use crate::experiment::rows::{ClaimRow, RunRow, Sweep};
+use crate::experiment::rows::{ClaimVerdict, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
 
 /// Rounding that a condition forgives, relative to its bound (absolute below 1): 0.81 − 0.80 is
@@ -378,11 +378,11 @@ impl Evidence {
     }
 
     /// What the runs speak for, should they be enough.
-    pub(super) fn verdict(&self) -> &'static str {
+    pub(super) fn verdict(&self) -> ClaimVerdict {
         if self.holds <= self.fails {
-            ClaimRow::REPRODUCED
+            ClaimVerdict::Reproduced
         } else {
-            ClaimRow::NOT_REPRODUCED
+            ClaimVerdict::NotReproduced
         }
     }
 

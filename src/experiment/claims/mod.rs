@@ -36,7 +36,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{ClaimRow, ColumnKind, Quantity, Row, RunRow};
+use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow};
 use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers, is_factor};
@@ -64,7 +64,7 @@ const NODE_DATA_BYTES: &str = "node_data_bytes";
 /// .expect("it is TOML");
 /// // Without runs there is nothing to judge by.
 /// let verdict = &judge(&[claim], &[], &Statistics::default())[0];
-/// assert_eq!(verdict.verdict, "inconclusive");
+/// assert_eq!(verdict.verdict.to_string(), "inconclusive");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -256,7 +256,7 @@ struct Found {
     /// Two-sided, and of several looks the least, each divided by its share of the level.
     p_value: Option<f64>,
     /// The verdict, should the p-value be small enough.
-    verdict: &'static str,
+    verdict: ClaimVerdict,
     /// None where there is one look.
     looked: Option<Looked>,
 }
@@ -294,7 +294,7 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
         let after = found.iter().map(|after| after[look].clone());
         judged = rows(claims, runs, after.collect(), statistics);
         for (row, decided) in judged.iter().zip(&mut decided_after) {
-            if row.verdict != ClaimRow::INCONCLUSIVE {
+            if row.verdict != ClaimVerdict::Inconclusive {
                 decided.get_or_insert(seeds as u64);
             }
         }
@@ -395,9 +395,8 @@ fn row(
         verdict: if decided {
             verdict
         } else {
-            ClaimRow::INCONCLUSIVE
-        }
-        .to_owned(),
+            ClaimVerdict::Inconclusive
+        },
         paper: claim.paper.clone().unwrap_or_default(),
         seeds: evidence.seeds as u64,
         censored: evidence.censored as u64,

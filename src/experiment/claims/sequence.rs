@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compare::Named;
 use super::evidence::Evidence;
 use super::{ClaimSpec, Found, judge};
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow};
 use crate::experiment::statistics::{Looks, Statistics};
 
 /// The looks that were taken at a claim.
@@ -39,7 +39,7 @@ pub(super) fn found(
         expected: claim.expected(),
         evidence: Evidence::NOTHING,
         p_value: None,
-        verdict: ClaimRow::INCONCLUSIVE,
+        verdict: ClaimVerdict::Inconclusive,
         looked: None,
     };
     let all = at_looks.last().map_or(&[][..], Vec::as_slice);
@@ -98,7 +98,7 @@ pub(in crate::experiment) fn open_cells(
 
 /// Whether more seeds may decide it: there is something to measure.
 fn is_open(row: &ClaimRow) -> bool {
-    row.verdict == ClaimRow::INCONCLUSIVE && row.seeds > 0
+    row.verdict == ClaimVerdict::Inconclusive && row.seeds > 0
 }
 
 /// The number of seeds that each cell has by the rule.

@@ -137,17 +137,7 @@ impl Experiment {
         let experiment = Self::parse(&text, &file, scale, sets, vocabulary)?;
         // A size may leave out the kind that a key is for, and so may --set; who sets such a key
         // means it.
-        let means = |set: &String| {
-            [
-                "model.heads",
-                "model.head_biases",
-                "model.self_loops",
-                "model.biases",
-            ]
-            .iter()
-            .any(|key| set.trim_start().starts_with(key))
-        };
-        if scale == PAPER && (sets.is_empty() || sets.iter().any(means)) {
+        if scale == PAPER && (sets.is_empty() || sets.iter().any(|set| twice::of_kinds(set))) {
             let mut document = Document::parse(&text, &file)?;
             overrides::apply(&mut document, sets)?;
             twice::idle(&document, &experiment.cells)?;
@@ -257,7 +247,11 @@ impl Experiment {
                 None => to_value(&self.seeds),
             },
         );
-        if let Value::Table(sections) = to_value(&self.settings) {
+        let settings = Settings {
+            model: twice::without_idle(&self.settings.model, &self.cells),
+            ..self.settings.clone()
+        };
+        if let Value::Table(sections) = to_value(&settings) {
             for (name, section) in sections {
                 put(&name, section);
             }

@@ -94,56 +94,104 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For
-/// a file as it stands: one of its sizes may leave such a kind out.
-pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
-    let of = |key: &str, names: &str, kinds: &[ModelKind], given: fn(&ModelConfig) -> bool| {
-        let mut models = cells.iter().map(|cell| &cell.settings.model);
-        let suits = models.clone().any(|model| kinds.contains(&model.kind));
-        if suits || !models.any(given) {
-            return Ok(());
-        }
-        let message = format!(
-            "does nothing: it is for kind = {names} alone, and no cell has that; leave it out"
-        );
-        Err(document.bad(&KeyPath::dotted("model").join(key), message))
-    };
-    of("heads", "\"gat\"", &[ModelKind::Gat], |model| {
-        model.heads != 1
-    })?;
-    of("head_biases", "\"gat\"", &[ModelKind::Gat], |model| {
-        model.head_biases
-    })?;
-    of(
-        "self_loops",
-        "\"gcn\", \"sage\" or \"gat\"",
-        &LOOPED,
-        |model| {
-            let paper = model.kind.has_self_loops();
-            model.self_loops.is_some_and(|has| has != paper)
-        },
-    )?;
-    of("biases", "\"sage\"", &[ModelKind::Sage], |model| {
-        model.biases != Biases::default()
-    })
+/// A key of the model that not all kinds have.
+struct OfKinds {
+    key: &'static str,
+    /// Those that have it, and their names.
+    kinds: &'static [ModelKind],
+    names: &'static str,
+    given: fn(&ModelConfig) -> bool,
+    unset: fn(&mut ModelConfig),
 }
 
 /// Kinds with a choice of self-loops.
 const LOOPED: [ModelKind; 3] = [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat];
 
+const OF_KINDS: [OfKinds; 4] = [
+    OfKinds {
+        key: "heads",
+        kinds: &[ModelKind::Gat],
+        names: "\"gat\"",
+        given: |model| model.heads != 1,
+        unset: |model| model.heads = 1,
+    },
+    OfKinds {
+        key: "head_biases",
+        kinds: &[ModelKind::Gat],
+        names: "\"gat\"",
+        given: |model| model.head_biases,
+        unset: |model| model.head_biases = false,
+    },
+    OfKinds {
+        key: "self_loops",
+        kinds: &LOOPED,
+        names: "\"gcn\", \"sage\" or \"gat\"",
+        given: |model| {
+            let paper = model.kind.has_self_loops();
+            model.self_loops.is_some_and(|has| has != paper)
+        },
+        unset: |model| model.self_loops = None,
+    },
+    OfKinds {
+        key: "biases",
+        kinds: &[ModelKind::Sage],
+        names: "\"sage\"",
+        given: |model| model.biases != Biases::default(),
+        unset: |model| model.biases = Biases::default(),
+    },
+];
+
+/// Refuses keys of the model that some kinds do not have, where no cell is of a kind that does. For
+/// a file as it stands: one of its sizes may leave such a kind out.
+pub(super) fn idle(document: &Document, cells: &[Cell]) -> Result<(), ConfigError> {
+    for OfKinds {
+        key, names, given, ..
+    } in unsuited(cells)
+    {
+        if cells.iter().any(|cell| given(&cell.settings.model)) {
+            let message = format!(
+                "does nothing: it is for kind = {names} alone, and no cell has that; leave it out"
+            );
+            return Err(document.bad(&KeyPath::dotted("model").join(key), message));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a `key=value` is about a key of the model that not all kinds have.
+pub(super) fn of_kinds(set: &str) -> bool {
+    let key = set.trim_start().strip_prefix("model.");
+    key.is_some_and(|key| OF_KINDS.iter().any(|one| key.starts_with(one.key)))
+}
+
+/// The model of a file without the keys that no cell has a use for: [`idle`] would refuse them.
+pub(super) fn without_idle(model: &ModelConfig, cells: &[Cell]) -> ModelConfig {
+    let mut model = model.clone();
+    for of_kinds in unsuited(cells) {
+        (of_kinds.unset)(&mut model);
+    }
+    model
+}
+
+/// Keys of kinds of which no cell is.
+fn unsuited(cells: &[Cell]) -> impl Iterator<Item = &'static OfKinds> {
+    let suits = |kinds: &[ModelKind]| {
+        let mut models = cells.iter().map(|cell| &cell.settings.model);
+        models.any(|model| kinds.contains(&model.kind))
+    };
+    OF_KINDS.iter().filter(move |one| !suits(one.kinds))
+}
+
 /// The settings of a cell as far as they are used.
 fn used(cell: &Cell) -> super::Settings {
     let mut settings = cell.settings.clone();
     let model = &mut settings.model;
-    if model.kind != ModelKind::Gat {
-        model.heads = 1;
-        model.head_biases = false;
+    for OfKinds { kinds, unset, .. } in &OF_KINDS {
+        if !kinds.contains(&model.kind) {
+            unset(model);
+        }
     }
-    if model.kind != ModelKind::Sage {
-        model.biases = Biases::default();
-    }
-    let paper = model.kind.has_self_loops();
-    if !LOOPED.contains(&model.kind) || model.self_loops == Some(paper) {
+    if model.self_loops == Some(model.kind.has_self_loops()) {
         model.self_loops = None;
     }
     if model.input_dropout == Some(model.dropout) {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::experiment::config::{PAPER, Vocabulary};
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimVerdict, RunRow};
 use crate::strategies::Registry;
 
 #[test]
@@ -225,10 +225,10 @@ fn a_claim_on_a_fitted_cut_is_decided_where_both_ends_of_the_interval_agree() {
     let (low, high) = (at(0), at(1));
     assert!(low < middle && middle < high, "{low} {middle} {high}");
     for (times, verdict) in [
-        (0.99 * low, ClaimRow::REPRODUCED),
-        (0.5 * (low + middle), ClaimRow::INCONCLUSIVE),
-        (0.5 * (middle + high), ClaimRow::INCONCLUSIVE),
-        (1.01 * high, ClaimRow::NOT_REPRODUCED),
+        (0.99 * low, ClaimVerdict::Reproduced),
+        (0.5 * (low + middle), ClaimVerdict::Inconclusive),
+        (0.5 * (middle + high), ClaimVerdict::Inconclusive),
+        (1.01 * high, ClaimVerdict::NotReproduced),
     ] {
         let judged = verdicts(&experiment(&text(times)), &projections);
         let [claim] = &judged.claims[..] else {
@@ -245,12 +245,12 @@ fn a_claim_on_a_fitted_cut_is_decided_where_both_ends_of_the_interval_agree() {
     });
     let compare = "{ strategy = \"isolated\", to = \"full\", times_less = TIMES }";
     for (bounds, verdict) in [
-        ([0.99 * few, 1.01 * many], ClaimRow::REPRODUCED),
+        ([0.99 * few, 1.01 * many], ClaimVerdict::Reproduced),
         (
             [0.6 * few + 0.4 * many, 0.4 * few + 0.6 * many],
-            ClaimRow::INCONCLUSIVE,
+            ClaimVerdict::Inconclusive,
         ),
-        ([1.01 * many, 1.02 * many], ClaimRow::NOT_REPRODUCED),
+        ([1.01 * many, 1.02 * many], ClaimVerdict::NotReproduced),
     ] {
         let between = format!("{{ strategy = \"full\", between = {bounds:?} }}");
         let judged = verdicts(&experiment(&CUT.replace(compare, &between)), &projections);

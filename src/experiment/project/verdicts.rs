@@ -3,7 +3,7 @@
 use super::{Projection, extremes};
 use crate::experiment::claims::{ClaimSpec, judge};
 use crate::experiment::config::Experiment;
-use crate::experiment::rows::{ClaimRow, RunRow};
+use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow};
 use crate::experiment::statistics::Statistics;
 
 /// What a worker holds, by the name that it has in `runs`.
@@ -69,7 +69,7 @@ pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> V
                 crossed = claim.is_some_and(|claim| claim.lies_between(low, high));
             }
             if crossed || ends.iter().any(|end| end.verdict != row.verdict) {
-                ClaimRow::INCONCLUSIVE.clone_into(&mut row.verdict);
+                row.verdict = ClaimVerdict::Inconclusive;
             }
         }
         found.claims.push(row);

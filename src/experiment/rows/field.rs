@@ -1,7 +1,7 @@
 //! What columns hold, and what a field of a row is in one.
 
 use super::sweep::Sweep;
-use super::{Activity, DecisionKind, Quantity, Text};
+use super::{Activity, ClaimVerdict, DecisionKind, Quantity, Text};
 use crate::graph::Metric;
 use crate::net::TrafficKind;
 
@@ -159,6 +159,7 @@ names! {
     DecisionKind, "kind of decision";
     Metric, "metric";
     Quantity, "quantity";
+    ClaimVerdict, "verdict";
 }
 
 macro_rules! optional_names {

@@ -147,6 +147,19 @@ fn names_are_columns_of_text_and_no_other_text_is_one() {
 }
 
 #[test]
+fn a_verdict_is_one_of_three() {
+    let mut columns = ClaimRow::to_columns(&[ClaimRow::default()]);
+    let place = ClaimRow::COLUMNS
+        .iter()
+        .position(|column| column.name == "verdict");
+    columns[place.unwrap()] = Values::Text(vec!["proven".into()]);
+    assert_eq!(
+        ClaimRow::from_columns(&columns).unwrap_err().to_string(),
+        "column `verdict`, row 0: no verdict is there, and one is needed"
+    );
+}
+
+#[test]
 fn node_data_are_features_activations_and_their_gradients() {
     let measured = Measured {
         feature_bytes: 1,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::experiment::rows::{Activity, Measured, Sweep};
+use crate::experiment::rows::{Activity, ClaimVerdict, Measured, Sweep};
 use crate::net::TrafficKind;
 
 fn sample() -> Tables {
@@ -39,7 +39,7 @@ fn sample() -> Tables {
     let claim = ClaimRow {
         id: "bytes".into(),
         statement: "10× fewer".into(),
-        verdict: ClaimRow::INCONCLUSIVE.into(),
+        verdict: ClaimVerdict::Inconclusive,
         ..ClaimRow::default()
     };
     Tables {

@@ -189,22 +189,14 @@ impl Checker {
         );
     }
 
-    /// Ids are unique, verdicts are verdicts, and judging again gives the same rows.
+    /// Ids are unique, and judging again gives the same rows.
     fn claims(&mut self, rows: &[ClaimRow], judged: Option<&[ClaimRow]>) {
-        let verdicts = [
-            ClaimRow::REPRODUCED,
-            ClaimRow::NOT_REPRODUCED,
-            ClaimRow::INCONCLUSIVE,
-        ];
         for (row, claim) in rows.iter().enumerate() {
             self.ensure::<ClaimRow>(
                 rows[..row].iter().all(|other| other.id != claim.id),
                 row,
                 || format!("claim `{}` has an earlier row", claim.id),
             );
-            self.ensure::<ClaimRow>(verdicts.contains(&claim.verdict.as_str()), row, || {
-                format!("`{}` is no verdict", claim.verdict)
-            });
         }
         let Some(judged) = judged else {
             return;

@@ -1,7 +1,7 @@
 //! The claims and what came of them.
 
 use super::{Entry, Table, columns};
-use crate::experiment::rows::ClaimRow;
+use crate::experiment::rows::{ClaimRow, ClaimVerdict};
 use crate::experiment::statistics::{MOST_SEEDS, Statistics};
 use crate::report::format;
 
@@ -52,11 +52,11 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
 /// The seeds that were measured; of an open claim how many would tell the mean as it is, too.
 fn seeds(claim: &ClaimRow) -> String {
     match claim.seeds_needed {
-        Some(needed) if claim.verdict == ClaimRow::INCONCLUSIVE => {
+        Some(needed) if claim.verdict == ClaimVerdict::Inconclusive => {
             format!("{} of {}", claim.seeds, format::grouped(needed as f64))
         }
         // The mean lies too near to its bound.
-        None if claim.verdict == ClaimRow::INCONCLUSIVE && claim.detectable.is_some() => {
+        None if claim.verdict == ClaimVerdict::Inconclusive && claim.detectable.is_some() => {
             let most = format::grouped(MOST_SEEDS as f64);
             format!("{} of over {most}", claim.seeds)
         }
@@ -117,8 +117,8 @@ pub(crate) fn claims(claims: &[ClaimRow], judging: Option<&Statistics>) -> Table
                     Entry::new(seeds(claim)),
                     Entry::new(p_value(claim)),
                     Entry {
-                        text: claim.verdict.clone(),
-                        best: claim.verdict == ClaimRow::REPRODUCED,
+                        text: claim.verdict.to_string(),
+                        best: claim.verdict == ClaimVerdict::Reproduced,
                     },
                 ]
             })
@@ -136,13 +136,13 @@ mod tests {
         let mut claim = ClaimRow {
             seeds: 5,
             seeds_needed: Some(1_517),
-            verdict: ClaimRow::INCONCLUSIVE.into(),
+            verdict: ClaimVerdict::Inconclusive,
             ..ClaimRow::default()
         };
         assert_eq!(seeds(&claim), "5 of 1517");
-        claim.verdict = ClaimRow::REPRODUCED.into();
+        claim.verdict = ClaimVerdict::Reproduced;
         assert_eq!(seeds(&claim), "5");
-        (claim.verdict, claim.seeds_needed) = (ClaimRow::INCONCLUSIVE.into(), None);
+        (claim.verdict, claim.seeds_needed) = (ClaimVerdict::Inconclusive, None);
         assert_eq!(seeds(&claim), "5");
         claim.detectable = Some(0.02);
         assert_eq!(seeds(&claim), "5 of over 10\u{2009}000");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::experiment::Tables;
 use crate::experiment::rows::{
-    Activity, ClaimRow, EpochRow, Measured, RunRow, Sweep, TimelineRow, TrafficRow,
+    Activity, ClaimRow, ClaimVerdict, EpochRow, Measured, RunRow, Sweep, TimelineRow, TrafficRow,
 };
 use crate::net::TrafficKind;
 
@@ -183,42 +183,45 @@ pub(super) fn made_up(seeds: &[u64]) -> Tables {
 
 /// One claim of each verdict.
 fn claims() -> Vec<ClaimRow> {
-    let claim =
-        |statement: &str, expected: &str, measured, interval: Option<(f64, f64)>, verdict: &str| {
-            ClaimRow {
-                id: "made-up".into(),
-                source: "arXiv 0000.00000, abstract".into(),
-                statement: statement.into(),
-                expected: expected.into(),
-                measured: Some(measured),
-                low: interval.map(|(low, _)| low),
-                high: interval.map(|(_, high)| high),
-                verdict: verdict.into(),
-                seeds: 3,
-                ..ClaimRow::default()
-            }
-        };
+    let claim = |statement: &str,
+                 expected: &str,
+                 measured,
+                 interval: Option<(f64, f64)>,
+                 verdict: ClaimVerdict| {
+        ClaimRow {
+            id: "made-up".into(),
+            source: "arXiv 0000.00000, abstract".into(),
+            statement: statement.into(),
+            expected: expected.into(),
+            measured: Some(measured),
+            low: interval.map(|(low, _)| low),
+            high: interval.map(|(_, high)| high),
+            verdict,
+            seeds: 3,
+            ..ClaimRow::default()
+        }
+    };
     vec![
         claim(
             "Variable compression is as accurate as full communication",
             "within 0.01 of full",
             -0.003,
             Some((-0.007, 0.001)),
-            ClaimRow::REPRODUCED,
+            ClaimVerdict::Reproduced,
         ),
         claim(
             "An order of magnitude fewer bytes <in total>",
             "at least 10× less than full",
             3.11,
             Some((3.05, 3.17)),
-            ClaimRow::NOT_REPRODUCED,
+            ClaimVerdict::NotReproduced,
         ),
         claim(
             "Faster on a slow network",
             "below full",
             0.4,
             None,
-            ClaimRow::INCONCLUSIVE,
+            ClaimVerdict::Inconclusive,
         ),
     ]
 }

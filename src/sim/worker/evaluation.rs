@@ -126,7 +126,7 @@ impl Worker {
     ///
     /// # Errors
     /// If another worker failed.
-    pub fn evaluate_first_model(
+    pub(crate) fn evaluate_first_model(
         &mut self,
         epoch: usize,
         model: &Gnn,

@@ -91,7 +91,7 @@ impl Worker {
     }
 
     /// Whether checkpoints are written, for what is kept for them alone.
-    pub const fn writes_checkpoints(&self) -> bool {
+    pub(crate) const fn writes_checkpoints(&self) -> bool {
         self.keeper.is_some()
     }
 

@@ -1,6 +1,6 @@
 //! What the workers draw for one step.
 
-use super::rehearsal::{Draws, Hop};
+use super::sampled_requests::{Draws, Hop};
 use crate::graph::Peers;
 use crate::model::InputShape;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::drawn::Drawn;
-use super::rehearsal::{Draws, Hop};
+use super::sampled_requests::{Draws, Hop};
 use crate::graph::sampling::{Frontiers, Population, Reached, frontiers};
 use crate::graph::{Batches, ExpectedGraph, Peers, Steps, round};
 use crate::model::InputShape;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::cache::Cache;
 use super::degrees::BlockDegrees;
 use super::pipeline::Pipeline;
-use super::rehearsal::NEIGHBOUR_BYTES;
+use super::sampled_requests::NEIGHBOUR_BYTES;
 use crate::graph::{Features, Lists, Peers, SampledLayer, Sampler, Steps};
 use crate::model::{Block, Gnn, Input, Targets};
 use crate::net::{Message, Outbox, TrafficKind};

@@ -41,7 +41,7 @@ mod expectation;
 mod fetching;
 mod pipeline;
 mod plan;
-mod rehearsal;
+mod sampled_requests;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,7 @@ use super::Fetching;
 use super::drawn::Drawn;
 use super::expectation::Expectation;
 use super::pipeline::Pipeline;
-use super::rehearsal::{Draws, Hop, NEIGHBOUR_BYTES, Read, Rehearsal};
+use super::sampled_requests::{Draws, Hop, NEIGHBOUR_BYTES, Read, SampledRequests};
 use crate::graph::PartCounts;
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
@@ -35,7 +35,7 @@ pub(super) struct FetchPlan {
 
 /// How it is known what will be drawn.
 enum Sampling {
-    Played(Box<Rehearsal>),
+    Played(Box<SampledRequests>),
     /// Of a graph that is known by its law.
     Expected(Box<Expectation>),
 }
@@ -59,7 +59,7 @@ impl FetchPlan {
                 let expected = Expectation::new(Arc::clone(law), batches, steps, rooms);
                 Sampling::Expected(Box::new(expected))
             }
-            None => Sampling::Played(Box::new(Rehearsal::new(boundary, batches, rooms))),
+            None => Sampling::Played(Box::new(SampledRequests::new(boundary, batches, rooms))),
         };
         Self {
             pipeline: fetching.pipeline(),
@@ -80,7 +80,7 @@ impl FetchPlan {
             number % self.fetching.steps(),
         );
         let requests = match &mut self.sampling {
-            Sampling::Played(rehearsal) => rehearsal.play(at.0, at.1),
+            Sampling::Played(requests) => requests.play(at.0, at.1),
             Sampling::Expected(expectation) => {
                 let drawn = expectation.play(at.1);
                 return Batch { at, drawn };

@@ -4,7 +4,7 @@ use rand::RngExt;
 
 use super::{ClaimSpec, RunRow, claim, runs};
 use crate::experiment::claims::{judge, open_cells, seeds_by_rule, seeds_taken};
-use crate::experiment::rows::ClaimRow;
+use crate::experiment::rows::ClaimVerdict;
 use crate::experiment::statistics::{Looks, Statistics};
 use crate::rng::{Purpose, stream};
 
@@ -57,8 +57,8 @@ fn shares(condition: &str, difference: f64, trials: usize) -> (f64, f64) {
     for _ in 0..trials {
         let rows = draw(&mut random, &[("b", difference)]);
         let row = &judge(&claims, &rows, &statistics)[0];
-        yes += usize::from(row.verdict == ClaimRow::REPRODUCED);
-        no += usize::from(row.verdict == ClaimRow::NOT_REPRODUCED);
+        yes += usize::from(row.verdict == ClaimVerdict::Reproduced);
+        no += usize::from(row.verdict == ClaimVerdict::NotReproduced);
     }
     (yes as f64 / trials as f64, no as f64 / trials as f64)
 }
@@ -101,7 +101,7 @@ fn a_family_of_claims_keeps_the_level_too() {
         let judged = judge(&claims, &rows, &statistics);
         judged
             .iter()
-            .any(|row| row.verdict != ClaimRow::INCONCLUSIVE)
+            .any(|row| row.verdict != ClaimVerdict::Inconclusive)
     });
     let wrong = wrong.count();
     assert!((50..=500).contains(&wrong), "{wrong} of 10,000");
@@ -132,13 +132,13 @@ fn what_is_clear_takes_few_seeds_and_stopping_decides_nothing_else() {
             rows.retain(|run| run.seed < seeds[&run.cell] as u64);
             let row = judge(&claims, &rows, &statistics).remove(0);
             assert_eq!(seeds, seeds_by_rule(&claims, &rows, &statistics, LOOKS));
-            if row.verdict == ClaimRow::INCONCLUSIVE {
+            if row.verdict == ClaimVerdict::Inconclusive {
                 assert_eq!((row.seeds, row.looks), (24, Some(4)));
                 assert!((row.level_spent.unwrap() - 0.05).abs() < 1e-12);
                 assert_eq!(row.decided_after, None);
             } else {
                 assert_eq!(row.decided_after, Some(row.seeds));
-                assert_ne!(with_all.verdict, ClaimRow::INCONCLUSIVE);
+                assert_ne!(with_all.verdict, ClaimVerdict::Inconclusive);
             }
             taken += seeds["b"];
         }

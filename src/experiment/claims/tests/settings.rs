@@ -1,6 +1,6 @@
 //! What is asked of the settings of a sweep together.
 
-use super::{RunRow, close, judge, swept};
+use super::{ClaimVerdict, RunRow, close, judge, swept};
 
 /// Two settings in which a strategy is beside another, by the differences of three seeds.
 fn two_settings(of: [[f64; 3]; 2]) -> Vec<RunRow> {
@@ -27,14 +27,17 @@ fn on_average_is_the_mean_over_settings_taken_by_seed() {
     );
     close(row.measured, 0.01);
     close(row.low, 0.01 - 4.302_652_730 * 0.000_5 / 3_f64.sqrt());
-    assert_eq!(row.verdict, "reproduced");
+    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
     assert_eq!(
         row.expected,
         "test_accuracy of varco within 0.02 of full, on average over 2 settings"
     );
     // Each of them is too noisy to say so.
     let each = "{ strategy = 'varco', to = 'full', within = 0.02 }";
-    assert_eq!(judge("test_accuracy", each, &rows).verdict, "inconclusive");
+    assert_eq!(
+        judge("test_accuracy", each, &rows).verdict,
+        ClaimVerdict::Inconclusive
+    );
 }
 
 #[test]
@@ -67,17 +70,17 @@ fn an_average_factor_is_the_geometric_mean_over_settings() {
     let compare = "{ strategy = 'varco', to = 'full', times_less = 10, over = 'mean' }";
     let row = judge("node_data_bytes", compare, &rows);
     close(row.measured, 10.0);
-    assert_eq!(row.verdict, "reproduced");
+    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
     let compare = "{ strategy = 'varco', to = 'full', times_less = 10.1, over = 'mean' }";
     assert_eq!(
         judge("node_data_bytes", compare, &rows).verdict,
-        "not reproduced"
+        ClaimVerdict::NotReproduced
     );
     // Up to 25 times less.
     let compare = "{ strategy = 'varco', to = 'full', times_less = 25, over = 'best' }";
     let row = judge("node_data_bytes", compare, &rows);
     close(row.measured, 25.0);
-    assert_eq!(row.verdict, "reproduced");
+    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
     assert!(
         row.expected
             .ends_with("in the best of 2 settings (workers=4)"),
@@ -87,7 +90,7 @@ fn an_average_factor_is_the_geometric_mean_over_settings() {
     let compare = "{ strategy = 'varco', to = 'full', times_less = 26, over = 'best' }";
     assert_eq!(
         judge("node_data_bytes", compare, &rows).verdict,
-        "not reproduced"
+        ClaimVerdict::NotReproduced
     );
 }
 

@@ -61,7 +61,7 @@ impl<M: Module> Learner<M> {
 
     /// The model that is the same on all workers: `model`, with which this worker goes on, or the
     /// last mean, where workers step by themselves.
-    pub fn agreed<'a>(&'a self, model: &'a M) -> &'a M {
+    pub(crate) fn agreed<'a>(&'a self, model: &'a M) -> &'a M {
         self.agreed.as_ref().unwrap_or(model)
     }
 
@@ -229,7 +229,7 @@ impl LearnerPlan {
     }
 
     /// Of the experiment's model.
-    pub fn of_model(gradients: Gradients, setting: &Setting, steps: usize) -> Self {
+    pub(crate) fn of_model(gradients: Gradients, setting: &Setting, steps: usize) -> Self {
         let sizes = [setting.model.parameters(), steps];
         Self::new(gradients, setting, sizes, || {
             let (model, seed) = (&setting.model, setting.seed);
@@ -238,13 +238,13 @@ impl LearnerPlan {
     }
 
     /// Whether gradients or models are summed after a step, counted from the first of the training.
-    pub fn sums_after(&self, step: usize) -> bool {
+    pub(crate) fn sums_after(&self, step: usize) -> bool {
         self.gradients.sums_after(step, self.steps)
     }
 
     /// Whether all workers do the same with their gradients, each turned to its own place. Of plain
     /// sums this is known.
-    pub fn is_equal(&self) -> bool {
+    pub(crate) fn is_equal(&self) -> bool {
         self.gradients.are_plain()
     }
 
@@ -275,7 +275,7 @@ impl LearnerPlan {
     }
 
     /// Writes down a step with a gradient that is the sum of all workers' already.
-    pub fn write_update(&self, track: &mut Track) {
+    pub(crate) fn write_update(&self, track: &mut Track) {
         track.update(self.parameters);
     }
 }

@@ -69,7 +69,7 @@ impl Read {
 }
 
 /// The sampling of all workers of a run, step after step.
-pub(super) struct Rehearsal {
+pub(super) struct SampledRequests {
     boundary: Arc<BoundaryPlan>,
     batches: Arc<Batches>,
     steps: Steps,
@@ -79,8 +79,8 @@ pub(super) struct Rehearsal {
     workers: Vec<(Vec<u32>, Cache)>,
 }
 
-impl Rehearsal {
-    /// The rehearsal of a run with these mini-batches, and caches with room for so many rows each.
+impl SampledRequests {
+    /// The requests of a run with these mini-batches, and caches with room for so many rows each.
     pub(super) fn new(boundary: Arc<BoundaryPlan>, batches: Arc<Batches>, rooms: &[usize]) -> Self {
         let mut owner = vec![0_u32; boundary.nodes];
         for (rank, part) in (0_u32..).zip(&boundary.parts) {
