@@ -217,7 +217,23 @@ fn reason(advised: &Advised) -> String {
         let computes = percent(share(projection.compute_seconds));
         format!("{computes} of the time it computes, so the network hardly matters")
     };
-    format!("{}. {much}; {spends}.", capitalised(advised.sends))
+    let fits = unsure(projection).map_or_else(String::new, |unsure| format!(" {unsure}"));
+    format!("{}. {much}; {spends}.{fits}", capitalised(advised.sends))
+}
+
+/// That a worker's memory is enough at one end of what is known of the graph, and not at the other.
+fn unsure(projection: &Projection) -> Option<String> {
+    let ends = projection.between?.memory_bytes?;
+    let there = projection.device_memory_bytes?;
+    let open = projection.fits.is_none();
+    open.then(|| {
+        format!(
+            "Whether it fits is open: a worker holds {} to {}, and its device has {}.",
+            bytes(ends.0 as f64),
+            bytes(ends.1 as f64),
+            bytes(there as f64)
+        )
+    })
 }
 
 /// A number of bytes, and how many times as many that is as the bytes of models and gradients.

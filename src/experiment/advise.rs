@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Error;
 use super::config::{Cell, Experiment};
 use super::prepare::Preparation;
-use super::project::{Projection, project_cell};
+use super::project::{Projection, add_ends, project_cell};
 use super::rows::distinct;
 use crate::graph::FitEnd;
 use crate::sim::Timing;
@@ -217,8 +217,9 @@ impl Adviser<'_> {
                     continue;
                 }
             };
+            // Too much at both ends of what is known of the graph; at one of them it is open.
             let memory = projection.memory_bytes.zip(projection.device_memory_bytes);
-            if let Some((needs, there)) = memory.filter(|(needs, there)| needs > there) {
+            if let Some((needs, there)) = memory.filter(|_| projection.fits == Some(false)) {
                 let why = Why::Memory { needs, there };
                 left_out.push(LeftOut { strategy, why });
                 too_large.push(cell);
@@ -278,7 +279,10 @@ impl Adviser<'_> {
             cell.settings.training.batch = None;
             projection = self.project(&cell);
         }
-        projection.map(|projection| (cell, projection))
+        let mut projection = projection?;
+        let (name, of) = (self.experiment, (&cell, self.seed));
+        add_ends(&mut projection, name, of, &mut self.preparation)?;
+        Ok((cell, projection))
     }
 
     fn project(&mut self, cell: &Cell) -> Result<Projection, Error> {

@@ -28,7 +28,7 @@ use crate::sim::{
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::{keeps_checkpoints, misfit};
+use refusals::{keeps_checkpoints, misfit, recordable};
 
 /// A cell and seed that can run: its setting, and its strategy fitted to it.
 pub struct Fitted {
@@ -341,6 +341,7 @@ impl<'a> Preparation<'a> {
             .fit(&setting)
             .map_err(|error| cell.refuse_option(error.key.as_deref(), &error.message))?;
         keeps_checkpoints(cell, &*training)?;
+        recordable(cell, training.epochs())?;
         if let Some(given) = &setting.weights {
             let unfit = |error| cell.refuse_itself("model.weights", format!("{error}"));
             given.check(&training.initial()).map_err(unfit)?;

@@ -210,10 +210,12 @@ impl Runner<'_> {
     /// The first run that failed, unless the others go on; or a result cannot be written.
     fn train<'a>(
         &self,
-        items: Vec<Item<'a>>,
+        mut items: Vec<Item<'a>>,
         preparation: &mut Preparation<'_>,
         state: &mut State<'_>,
     ) -> Result<(), RunError> {
+        // What is there already comes first: tables that are written on the way have all of it.
+        items.sort_by_key(|(.., run)| !run.kept);
         let cells = items.iter().map(|(cell, ..)| cell + 1).max();
         let mut left = vec![0_usize; cells.unwrap_or(0)];
         for (cell, ..) in &items {

@@ -217,9 +217,10 @@ impl Recorder {
         self.model += took;
     }
 
-    /// Something took so long that is no part of the training.
+    /// Something took so long that is no part of the training; of what began before this clock did,
+    /// the rest. So time never goes back behind that of a checkpoint.
     pub(super) fn pause(&mut self, took: Duration) {
-        self.evaluation += took;
+        self.evaluation += took.min(self.started.elapsed());
     }
 
     /// Real time of training so far.

@@ -403,6 +403,20 @@ fn errors_of_the_smallest_graph_that_was_trained_are_within_those_that_are_told(
     let other = told_of(&["network.preset=\"wan\"", "model.hidden=32"]);
     let bytes_alone = |told: &serde_json::Value| told[0].is_number() && told[1].is_null();
     assert!(other.iter().all(bytes_alone), "{other:?}");
+    // So they are with other columns. Smaller graphs, and less skewed ones, were not trained.
+    let narrow = told_of(&["model.hidden=32"]);
+    assert!(narrow.iter().all(bytes_alone), "{narrow:?}");
+    let scale = |scale: &str| {
+        let sweep = format!("sweep={{ \"dataset.counts.rmat.scale\" = [{scale}] }}");
+        let (_, json, _) = told(here, &["project", VALIDATE, "--json", "--set", &sweep]);
+        let cells: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let cells = cells.as_array().expect("cells").iter();
+        let known = cells.map(|cell| cell["validated"].is_array());
+        known.collect::<Vec<bool>>()
+    };
+    assert_eq!((scale("10"), scale("12")), (vec![false; 6], vec![true; 6]));
+    let even = told_of(&["dataset.counts.rmat.quadrants=[0.25, 0.25, 0.25]"]);
+    assert!(even.iter().all(nothing), "{even:?}");
 }
 
 #[test]
@@ -589,6 +603,27 @@ fn a_fitted_cut_of_a_published_size_says_what_it_does_not_know() {
     let cells = answer("project", &like);
     let assumed = cells[0]["assumed"].as_str().expect("a note");
     assert!(assumed.contains("no communities"), "{assumed}");
+    // From a sixth of the fewest rows of a more skewed graph to those of one without skew.
+    let bytes = &cells[0]["between"]["payload_bytes"];
+    let [low, high] = [0, 1].map(|end: usize| bytes[end].as_f64().expect("bytes"));
+    let middle = cells[0]["payload_bytes"].as_f64().expect("bytes");
+    assert!(
+        low < middle / 4.0 && high > 1.05 * middle,
+        "{low} {middle} {high}"
+    );
+}
+
+#[test]
+fn more_bytes_than_can_be_counted_are_refused() {
+    let law = "scale = 36, edge_factor = 16 }";
+    for other in [
+        "scale = 50, edge_factor = 16 }, features = 65536",
+        "scale = 12, edge_factor = 16 }, features = 9223372036854775807",
+    ] {
+        let (code, _, error) = program("project", &FILE.replace(law, other));
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains("more than can be counted"), "{error}");
+    }
 }
 
 #[test]

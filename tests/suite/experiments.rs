@@ -91,9 +91,13 @@ fn what_is_resolved_is_an_experiment_file_at_every_size() {
         let sizes = table.get("scale").and_then(toml::Value::as_table);
         let sizes = sizes.into_iter().flat_map(toml::Table::keys);
         for size in sizes.map(String::as_str).chain(["paper"]) {
-            let first = resolve(&file, size, &[]);
-            let first =
-                first.unwrap_or_else(|error| panic!("{} at {size}: {error}", file.display()));
+            let first = match resolve(&file, size, &[]) {
+                // The size of the paper, which can be projected alone.
+                Err(error) if error.contains("more than 68719476736 values") => continue,
+                first => {
+                    first.unwrap_or_else(|error| panic!("{} at {size}: {error}", file.display()))
+                }
+            };
             let folder = tempfile::tempdir().expect("a folder");
             let again = folder.path().join("again.toml");
             std::fs::write(&again, &first).expect("disk");

@@ -226,6 +226,11 @@ fn the_other_runs_go_on_if_they_are_asked_to() {
     // What failed is tried again, the rest is kept.
     let ran = grapevine(folder.path(), &[&arguments[..], &["--resume"]].concat()).expect(1);
     assert_eq!(kept(&ran.stderr), 12);
+    // Where it ends the rest, what had finished stays in the tables.
+    let arguments = ["run", "x.toml", "--resume", "--out", "out"];
+    grapevine(folder.path(), &arguments).expect(1);
+    let runs = fs::read_to_string(out.join("runs.csv")).unwrap();
+    assert_eq!(runs.lines().count(), 1 + 12 + 1, "{runs}");
 }
 
 #[test]

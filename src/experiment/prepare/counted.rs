@@ -30,8 +30,15 @@ pub(super) struct Asked<'a> {
 }
 
 /// What a fit on R-MAT graphs does not know of a published one.
-const COMMUNITIES: &str = " (R-MAT graphs have no communities: METIS left a quarter to a sixth of the rows that such a \
-                           fit says of four real graphs, and the ends are those of the fit alone)";
+const COMMUNITIES: &str = " (R-MAT graphs have no communities: of four real graphs METIS left a quarter to a sixth of the \
+                           rows that such a fit says; the fewest are a sixth of those of a more skewed graph, the most \
+                           those of one without skew)";
+
+/// The least that communities left there.
+const LEAST_LEFT: f64 = 1.0 / 6.0;
+
+/// Bytes in all beyond which a plan is refused, well before 64 bits are full.
+const MOST_BYTES: f64 = 4e18;
 
 /// What the ends of a published graph in random parts are.
 const SKEW: &str = ", between those of a more skewed graph and of one without skew";
@@ -52,9 +59,17 @@ impl Preparation<'_> {
         let settings = &cell.settings;
         let batch = settings.training.batch.as_ref();
         if !strategy.plans_from_counts(batch.is_some()) {
-            let what = "plans from the graph itself, and `dataset.counts` has only numbers; project it with a \
-                        `synthetic` graph or a data set that can be held";
-            return Err(cell.refuse_option(None, what).into());
+            let whose = match batch {
+                Some(_) => {
+                    "plans its mini-batches from the graph itself, and `dataset.counts` has only numbers; leave out \
+                            `training.batch`, or project it"
+                }
+                None => {
+                    "plans from the graph itself, and `dataset.counts` has only numbers; project it"
+                }
+            };
+            let what = format!("{whose} with a `synthetic` graph or a data set that can be held");
+            return Err(cell.refuse_option(None, &what).into());
         }
         let (asked, used) = (&settings.partition, &needs.partition);
         if counts.fit.is_some() && asked.method == PartitionMethod::Random {
@@ -70,8 +85,8 @@ impl Preparation<'_> {
         // One worker has everything, whoever divides it.
         let random = used.method == PartitionMethod::Random || workers == 1;
         let law = match (&counted.ends, end) {
-            (Some([skewed, _]), FitEnd::Low) if random => skewed,
-            (Some([_, even]), FitEnd::High) if random => even,
+            (Some([skewed, _]), FitEnd::Low) => skewed,
+            (Some([_, even]), FitEnd::High) => even,
             _ => &counted.graph,
         };
         let columns = counted.features;
@@ -81,13 +96,18 @@ impl Preparation<'_> {
             (numbers, format!("{}{ends}", Counted::RANDOM))
         } else {
             let fit = self.cut_fit(cell, seed, strategy, used, (counts, &counted))?;
-            let numbers = fit.counts(law, end, counted.training, columns);
+            let left = match (&counted.ends, end) {
+                (Some(_), FitEnd::Low) => LEAST_LEFT,
+                _ => 1.0,
+            };
+            let numbers = fit.counts(law, (end, left), counted.training, columns);
             let mut said = fit.said(law.nodes());
             if counted.ends.is_some() {
                 said.push_str(COMMUNITIES);
             }
             (numbers, said)
         };
+        countable(cell, &counted, numbers.boundary_rows() as f64)?;
         let chunk = |number| law.part(parts, number, counted.training, columns);
         let chunks = (parts > workers).then(|| Chunks {
             plan: Arc::new(empty((0..parts).map(chunk), numbers.nodes, numbers.edges)),
@@ -124,6 +144,14 @@ impl Preparation<'_> {
     ) -> Result<Arc<CutFit>, Error> {
         let method = |what: &str| cell.refuse("partition.method", what.to_owned());
         if strategy.plans_from_law() {
+            if cell.settings.partition.method == PartitionMethod::Random {
+                let what = format!(
+                    "divides the graph by \"{}\" itself, and with `dataset.counts` it is known of random parts alone where a \
+                     sample or a chunk leads; choose random ones",
+                    spec.method.name()
+                );
+                return Err(cell.refuse_option(None, &what).into());
+            }
             let what = "must be \"random\" with `dataset.counts` for this strategy: where a sample or a chunk leads \
                         is known of random parts alone";
             return Err(method(what).into());
@@ -223,6 +251,23 @@ fn fits(cell: &Cell, counted: &Counted, workers: usize, parts: usize) -> Result<
     let pairs = memory::bytes(&[workers, workers], PAIR);
     memory::need(|| format!("a plan of {workers} workers"), pairs)
         .map_err(|error| cell.refuse("partition.workers", error.to_string()))
+}
+
+/// Whether bytes can be counted: rows as wide as the widest, at every layer, both ways, in every
+/// epoch, and features where they are.
+fn countable(cell: &Cell, counted: &Counted, rows: f64) -> Result<(), ConfigError> {
+    let (model, epochs) = (&cell.settings.model, cell.settings.training.epochs);
+    let widest = counted.features.max(counted.classes).max(model.hidden);
+    let passes = 2.0 * model.layers as f64 * epochs as f64;
+    let most = (rows * passes).max(counted.graph.nodes()) * widest as f64 * size_of::<f32>() as f64;
+    if most < MOST_BYTES {
+        return Ok(());
+    }
+    let what = format!(
+        "makes up to {most:.1e} bytes in {epochs} epochs with rows of {widest} columns, more than can be counted; ask for \
+         fewer epochs, columns or nodes"
+    );
+    Err(cell.refuse("dataset.counts", what))
 }
 
 /// A boundary plan that names no node: how many edges and training nodes each part has.

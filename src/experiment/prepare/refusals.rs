@@ -2,7 +2,7 @@
 
 use crate::experiment::config::{Cell, ConfigError};
 use crate::graph::{Dataset, GraphError};
-use crate::memory;
+use crate::memory::{self, Shortage};
 use crate::model::ModelSpec;
 use crate::sim::EpochRecord;
 use crate::strategies::{Needs, Training};
@@ -36,9 +36,17 @@ pub(super) fn fits(cell: &Cell, dataset: &Dataset, needs: &Needs) -> Result<(), 
     memory::need(what, held.saturating_add(rows))
         .map_err(|shortage| cell.refuse("model.hidden", shortage.to_string()))?;
     let epochs = settings.training.epochs;
+    record(epochs).map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
+}
+
+/// Whether there is memory for the record of the epochs of a strategy that counts its own.
+pub(super) fn recordable(cell: &Cell, epochs: usize) -> Result<(), ConfigError> {
+    record(epochs).map_err(|shortage| cell.refuse_option(None, &shortage.to_string()))
+}
+
+fn record(epochs: usize) -> Result<(), Shortage> {
     let records = memory::bytes(&[epochs], size_of::<EpochRecord>());
     memory::need(|| format!("the record of {epochs} epochs"), records)
-        .map_err(|shortage| cell.refuse("training.epochs", shortage.to_string()))
 }
 
 /// Whether there is something to train on: classes and columns of features, training nodes, and

@@ -192,25 +192,39 @@ pub(crate) fn project(
         let name = &experiment.name;
         let mut projection = project_cell(name, cell, &fitted, done)?;
         drop(fitted);
-        let mut at = |end| -> Result<Option<Projection>, Error> {
-            let fitted = preparation.fit_end(cell, seed, end)?;
-            let end = fitted.map(|fitted| project_cell(name, cell, &fitted, |_| ()));
-            end.transpose()
-        };
-        if let (Some(low), Some(high)) = (at(FitEnd::Low)?, at(FitEnd::High)?) {
-            projection.between = Some(Between::of([&low, &projection, &high]));
-            if low.fits != projection.fits || high.fits != projection.fits {
-                projection.fits = None;
-            }
-            // Random parts of R-MAT were trained; what is known of others the ends say.
-            projection.validated = None;
-            projection.ends = Some(Box::new([low.run, high.run]));
-        }
+        add_ends(&mut projection, name, (cell, seed), preparation)?;
         projections.push(projection);
         let later = cells[number..].iter();
         preparation.keep_only(&later.map(|cell| &cell.settings.dataset).collect::<Vec<_>>());
     }
     Ok(projections)
+}
+
+/// Adds to a cell's projection between what it lies, where what is known of its graph has two ends.
+///
+/// # Errors
+/// As [`project`].
+pub(crate) fn add_ends(
+    projection: &mut Projection,
+    experiment: &str,
+    (cell, seed): (&Cell, u64),
+    preparation: &mut Preparation<'_>,
+) -> Result<(), Error> {
+    let mut at = |end| -> Result<Option<Projection>, Error> {
+        let fitted = preparation.fit_end(cell, seed, end)?;
+        let end = fitted.map(|fitted| project_cell(experiment, cell, &fitted, |_| ()));
+        end.transpose()
+    };
+    if let (Some(low), Some(high)) = (at(FitEnd::Low)?, at(FitEnd::High)?) {
+        projection.between = Some(Between::of([&low, projection, &high]));
+        if low.fits != projection.fits || high.fits != projection.fits {
+            projection.fits = None;
+        }
+        // Random parts of R-MAT were trained; what is known of others the ends say.
+        projection.validated = None;
+        projection.ends = Some(Box::new([low.run, high.run]));
+    }
+    Ok(())
 }
 
 /// More workers than this are one to plan for where they are alike: random parts of a graph in

@@ -61,7 +61,7 @@ pub(crate) fn notes(
         limits.push(
             "The last column has the largest errors of a strategy where it was trained, too: in the runs beside it, or in those of \
              experiments/scale/validate.toml, of GraphSAGE on R-MAT graphs of 2^11 to 2^16 nodes among 16 workers; times are held \
-             to those on the same network and device alone. A dash stands where nothing like it was trained (docs/scale.md)."
+             to those with the same columns on the same network and device alone. A dash stands where nothing like it was trained (docs/scale.md)."
                 .to_owned(),
         );
     }

@@ -348,3 +348,23 @@ fn what_workers_hold_is_planned_whether_compute_is_modelled_or_measured() {
         assert_eq!(measured, modelled, "{kinds:?} {batch}");
     }
 }
+
+#[test]
+fn a_claim_on_time_is_left_out_where_computing_is_measured() {
+    let claim = CUT.replace("payload_bytes", "simulated_seconds");
+    let text = claim.replace("TIMES", "1");
+    let text = text.replace("timing = { profile = \"t4\" }", "");
+    let text = text.replace(", fit = { scales = [8, 9, 10, 11], graphs = 2 }", "");
+    let text = text.replace("method = \"metis\"", "method = \"random\"");
+    let asked = experiment(&text);
+    let registry = Registry::builtin();
+    let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+    let projections = project(&asked, &mut preparation, |_| ()).expect("it can be projected");
+    let judged = verdicts(&asked, &projections);
+    assert_eq!(
+        (judged.claims.len(), judged.left_out),
+        (0, vec!["fewer".to_owned()])
+    );
+    let bytes = text.replace("simulated_seconds", "payload_bytes");
+    assert_eq!(verdicts(&experiment(&bytes), &projections).claims.len(), 1);
+}

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::experiment::config::Cell;
-use crate::graph::PartitionSpec;
+use crate::graph::{CountSpec, PartitionSpec};
 use crate::model::ModelConfig;
 
 /// What was trained.
@@ -23,9 +23,10 @@ const HOW_OFTEN: [&str; 2] = ["repartition_every", "rounds_per_layer"];
 
 /// The largest errors of payload and simulated time, as shares of what was trained, of settings
 /// such as a cell's: its strategy with the same options, its kind of model, in batches or not, on
-/// R-MAT in as few random parts; for the time on the same network and devices, too. None of what
-/// was not among them: more parts are more unequal than a projection takes them to be, and
-/// stand-ins for published graphs have other degrees.
+/// R-MAT graphs as skewed and no smaller, in as few random parts; for the time with the same
+/// columns on the same network and devices, too. None of what was not among them: more parts, and
+/// those of small graphs, are more unequal than a projection takes them to be, and stand-ins for
+/// published graphs have other degrees.
 pub(crate) fn validated(cell: &Cell) -> Option<[Option<f64>; 2]> {
     let (settings, strategy) = (&cell.settings, &cell.strategy);
     let trained: Table = toml::from_str(TRAINED).ok()?;
@@ -38,7 +39,13 @@ pub(crate) fn validated(cell: &Cell) -> Option<[Option<f64>; 2]> {
         own.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    let rmat = (settings.dataset.counts.as_ref()).is_some_and(|counts| counts.rmat.is_some());
+    let counts = settings.dataset.counts.as_ref()?;
+    let (asked, drawn) = (counts.rmat?, trained_counts(&trained)?);
+    let law = drawn.rmat?;
+    let rmat = asked.quadrants == law.quadrants
+        && asked.nodes.is_none()
+        && asked.edges.is_none()
+        && asked.scale >= smallest(&trained)?;
     let model: ModelConfig = section(&trained, "model")?;
     let partition: PartitionSpec = section(&trained, "partition")?;
     let alike = rmat
@@ -51,9 +58,32 @@ pub(crate) fn validated(cell: &Cell) -> Option<[Option<f64>; 2]> {
         return None;
     }
     let [payload, time] = errors(&strategy.kind)?;
-    let as_timed = section(&trained, "network").as_ref() == Some(&settings.network)
+    let columns = |model: &ModelConfig| (model.layers, model.hidden);
+    let as_timed = columns(&settings.model) == columns(&model)
+        && counts.features == drawn.features
+        && section(&trained, "network").as_ref() == Some(&settings.network)
         && section(&trained, "compute").as_ref() == Some(&settings.compute);
     Some([Some(payload), as_timed.then_some(time)])
+}
+
+/// The law of what was trained.
+fn trained_counts(trained: &Table) -> Option<CountSpec> {
+    trained
+        .get("dataset")?
+        .get("counts")?
+        .clone()
+        .try_into()
+        .ok()
+}
+
+/// The smallest scale that was trained.
+fn smallest(trained: &Table) -> Option<u32> {
+    let scales = trained
+        .get("sweep")?
+        .get("dataset.counts.rmat.scale")?
+        .as_array()?;
+    let scales = scales.iter().filter_map(Value::as_integer);
+    scales.min().and_then(|scale| u32::try_from(scale).ok())
 }
 
 fn kind(table: &Value) -> Option<&str> {

@@ -5,9 +5,18 @@ use crate::experiment::claims::{ClaimSpec, judge};
 use crate::experiment::config::Experiment;
 use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow};
 use crate::experiment::statistics::Statistics;
+use crate::sim::Timing;
 
 /// What a worker holds, by the name that it has in `runs`.
 const MEMORY: &str = "peak_memory_bytes";
+/// Measures with the time of computing in them.
+const OF_COMPUTING: [&str; 5] = [
+    "simulated_seconds",
+    "compute_seconds",
+    "exposed_communication_seconds",
+    "waiting_seconds",
+    "seconds_to_target",
+];
 
 /// What comes of the claims.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +25,13 @@ pub(crate) struct Verdicts {
     pub claims: Vec<ClaimRow>,
     /// The others, by id: a training alone knows accuracies.
     pub left_out: Vec<String>,
+}
+
+/// Whether a projection charges for computing.
+fn models_compute(experiment: &Experiment, projection: &Projection) -> bool {
+    let mut cells = experiment.cells().iter();
+    let cell = cells.find(|cell| cell.name == projection.cell);
+    cell.is_none_or(|cell| matches!(cell.settings.compute.timing, Timing::Modelled(_)))
 }
 
 /// Judges the claims. A projection is one number and no sample, so that a verdict needs no seeds;
@@ -28,8 +44,12 @@ pub(crate) fn verdicts(experiment: &Experiment, projections: &[Projection]) -> V
     };
     let judged = |of: &dyn Fn(&Projection) -> RunRow| -> Vec<ClaimRow> {
         let claim = |claim: &ClaimSpec| {
-            // Of some strategies nobody knows what they hold.
-            let known = |one: &&Projection| claim.measure != MEMORY || one.memory_bytes.is_some();
+            // Of some strategies nobody knows what they hold, and how long it takes to compute is
+            // known where it is modelled.
+            let known = |one: &&Projection| match claim.measure.as_str() {
+                MEMORY => one.memory_bytes.is_some(),
+                measure => !OF_COMPUTING.contains(&measure) || models_compute(experiment, one),
+            };
             let runs: Vec<RunRow> = projections.iter().filter(known).map(of).collect();
             judge(std::slice::from_ref(claim), &runs, &statistics)
         };

@@ -131,19 +131,21 @@ impl CutFit {
         })
     }
 
-    /// What each worker holds, sends and receives in a graph of this law, rounded to whole numbers.
+    /// What each worker holds, sends and receives in a graph of this law, rounded to whole numbers;
+    /// `left` is what communities, which R-MAT has none of, leave of its boundary rows and cut
+    /// edges.
     pub(crate) fn counts(
         &self,
         graph: &ExpectedGraph,
-        end: End,
+        (end, left): (End, f64),
         training: f64,
         columns: usize,
     ) -> BoundaryCounts {
         let workers = self.shape.owned.len();
         let nodes = graph.nodes();
         let all = graph.edges();
-        let rows = graph.boundary_rows(workers) * self.rows.at(nodes, end);
-        let cut = (random_cut(graph, workers) * self.edges.at(nodes, end)).min(all);
+        let rows = graph.boundary_rows(workers) * self.rows.at(nodes, end) * left;
+        let cut = (random_cut(graph, workers) * self.edges.at(nodes, end) * left).min(all);
         let owned = dealt(nodes, &self.shape.owned);
         let cuts = dealt(cut, &self.shape.cut);
         let internal = dealt(all - cut, &self.shape.internal);
@@ -158,7 +160,7 @@ impl CutFit {
                 ..PartCounts::default()
             })
             .collect();
-        let shape = self.shape.raised(self.busiest.at(nodes, End::Middle));
+        let shape = self.shape.raised(self.busiest.times(nodes));
         for (from, shares) in (0_u32..).zip(&shape) {
             for (to, share) in (0_u32..).zip(shares) {
                 // Nobody has more rows to send than it owns.
@@ -196,7 +198,7 @@ impl CutFit {
             share(&self.rows),
             share(&self.edges),
             100.0 * LEVEL,
-            self.busiest.at(nodes, End::Middle),
+            self.busiest.times(nodes),
             self.graphs,
             self.scales.first().unwrap_or(&0),
             self.scales.last().unwrap_or(&0),
@@ -219,6 +221,11 @@ impl Trend {
             line: Line::through(points)?,
             held_out: (without.at(last.0) - last.1).exp_m1(),
         })
+    }
+
+    /// What the most is of a mean, which is no more than it however far the line falls.
+    fn times(&self, nodes: f64) -> f64 {
+        self.at(nodes, End::Middle).max(1.0)
     }
 
     fn at(&self, nodes: f64, end: End) -> f64 {
@@ -368,7 +375,7 @@ mod tests {
         let fit = measure();
         assert_eq!(fit, measure(), "the seed decides");
         let graph = law.law().unwrap().graph();
-        let at = |end| fit.counts(&graph, end, 1024.0, 8);
+        let at = |end| fit.counts(&graph, (end, 1.0), 1024.0, 8);
         let counts = at(End::Middle);
         let sum = |of: fn(&PartCounts) -> usize| counts.parts.iter().map(of).sum::<usize>();
         assert_eq!(sum(|part| part.owned), 4096);
@@ -385,6 +392,9 @@ mod tests {
         let rows = |end| at(end).boundary_rows();
         assert!(rows(End::Low) < rows(End::Middle) && rows(End::Middle) < rows(End::High));
         assert!((rows(End::Middle) as f64) < graph.boundary_rows(5));
+        let few = fit.counts(&graph, (End::Low, 0.25), 1024.0, 8);
+        let share = few.boundary_rows() as f64 / rows(End::Low) as f64;
+        assert!((share - 0.25).abs() < 0.01, "{share}");
         // Evened out half-way, and as it is; what is already even cannot be raised far.
         let wanted = f64::midpoint(1.0, fit.shape.busiest());
         let (evened, own) = (
@@ -398,5 +408,12 @@ mod tests {
         );
         let mut pairs = own.iter().flatten().zip(fit.shape.rows.iter().flatten());
         assert!(pairs.all(|(one, other)| (one - other).abs() < 1e-9));
+    }
+
+    #[test]
+    fn the_most_is_no_less_than_the_mean_however_far_a_line_falls() {
+        let falls = (0..5).map(|x| (f64::from(x), -0.1 * f64::from(x)));
+        let trend = Trend::of(&falls.collect::<Vec<_>>()).unwrap();
+        assert_eq!(trend.times(100.0_f64.exp()), 1.0);
     }
 }

@@ -11,6 +11,10 @@ pub(crate) fn all_reduce_result<T: Copy>(
     combine: impl Fn(T, T) -> T,
 ) -> Vec<T> {
     let len = values.first().map_or(0, Vec::len);
+    if len == 0 {
+        // Nothing is sent for nothing, so that the first to ask may be alone here.
+        return Vec::new();
+    }
     match kind.chosen(len) {
         AllReduceKind::Hierarchical(levels) => {
             let between = if levels.is_halving() {

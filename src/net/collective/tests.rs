@@ -404,3 +404,12 @@ fn two_levels_send_between_machines_what_halving_and_doubling_sends_by_the_gpus_
     }
     assert_eq!(of(&AllReduceKind::HalvingDoubling)[1], 8 * expected[1]);
 }
+
+#[test]
+fn a_sum_of_nothing_is_nothing_though_others_have_not_come() {
+    let hierarchical = AllReduceKind::Hierarchical(Hierarchy::new(&[2, 2], false));
+    for kind in KINDS.iter().chain([&hierarchical]) {
+        let sum = all_reduce_result(kind, vec![Vec::<f32>::new()], |own, other| own + other);
+        assert!(sum.is_empty(), "{kind:?}");
+    }
+}

@@ -97,8 +97,16 @@ impl Default for DistGnn {
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    Ok(Box::new(options::<DistGnn>(table)?))
+    let options: DistGnn = options(table)?;
+    if options.delay > MOST_BINS {
+        let what = format!("must be at most {MOST_BINS}, for each worker keeps as many bins");
+        return Err(OptionError::key("delay", what));
+    }
+    Ok(Box::new(options))
 }
+
+/// The largest `delay`.
+const MOST_BINS: usize = 100_000;
 
 impl Strategy for DistGnn {
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

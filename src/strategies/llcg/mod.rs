@@ -108,6 +108,9 @@ const FEW: usize = 5;
 
 struct Llcg(Options);
 
+/// The most steps of the server in a round, each of which its plan has.
+const MOST_SERVER_STEPS: usize = 100_000;
+
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
     let refuse = |key, what: &str| Err(OptionError::key(key, what));
@@ -119,6 +122,10 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
             "local_steps",
             "must be at least 1 with server_steps = 0, or nobody trains",
         );
+    }
+    if options.server_steps > MOST_SERVER_STEPS {
+        let what = format!("must be at most {MOST_SERVER_STEPS}");
+        return refuse("server_steps", &what);
     }
     if let Some(rate) = options.server_learning_rate {
         if !(rate.is_finite() && rate > 0.0) {
