@@ -54,7 +54,7 @@ fn among<T: Any + Send + Sync>(entries: &[(String, Kept)], name: &str) -> Option
 
 /// A sparse matrix `[rows, columns]` in compressed sparse rows, with its transpose beside it.
 ///
-/// The structure is shared: [`SparseMatrix::with_values`] makes a matrix with other values over the
+/// The structure is shared: `with_values` makes a matrix with other values over the
 /// same structure, which is how dropout of sparse features and edge weights come about without
 /// touching the indices.
 #[derive(Clone, Debug)]
