@@ -217,10 +217,9 @@ impl Recorder {
         self.model += took;
     }
 
-    /// Something took so long that is no part of the training; of what began before this clock did,
-    /// the rest. So time never goes back behind that of a checkpoint.
+    /// Something took so long that is no part of the training.
     pub(super) fn pause(&mut self, took: Duration) {
-        self.evaluation += took.min(self.started.elapsed());
+        self.evaluation += took;
     }
 
     /// Real time of training so far.
@@ -316,7 +315,12 @@ impl Recorder {
                 .fold(Seconds::ZERO, Seconds::max),
             // In one process all read the same clock, and the last reading is the end. Of several
             // processes, those besides worker 0's say zero.
-            measured: reports.iter().map(|r| r.measured).max().unwrap_or_default(),
+            // A checkpoint has worker 0's reading, which others may have read after: who goes on from
+            // it goes on no earlier than the epoch before.
+            measured: (reports.iter().map(|r| r.measured))
+                .chain(self.epochs.last().map(|record| record.measured))
+                .max()
+                .unwrap_or_default(),
             loss: reports.iter().map(|r| r.said.loss).sum(),
             // Worker 0 evaluates, and is the first by rank. The others may have heard no scores.
             scores: reports[0].said.scores,
@@ -356,5 +360,28 @@ impl Recorder {
             model: self.model,
             peak_memory_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_time_does_not_fall_where_a_run_goes_on_from_an_earlier_reading() {
+        let mut recorder = Recorder::new(1, Arc::new(|_| ()), None);
+        for (epoch, seconds) in [(0, 5), (1, 4), (2, 6)] {
+            recorder.take(Report {
+                rank: 0,
+                epoch,
+                clock: 0.0,
+                measured: Duration::from_secs(seconds),
+                said: EpochReport::default(),
+            });
+        }
+        let measured: Vec<u64> = (recorder.epochs.iter())
+            .map(|record| record.measured.as_secs())
+            .collect();
+        assert_eq!(measured, [5, 5, 6]);
     }
 }

@@ -4,6 +4,8 @@ mod evidence;
 mod sequence;
 mod settings;
 
+use ClaimVerdict::{Inconclusive, NotReproduced, Reproduced};
+
 use super::*;
 use crate::experiment::rows::{Measured, Sweep};
 
@@ -92,7 +94,7 @@ fn the_interval_is_of_the_differences_paired_by_seed() {
     close(row.measured, -1.0 / 150.0);
     close(row.low, -1.0 / 150.0 - 4.302_652_729_911 / 300.0);
     close(row.high, -1.0 / 150.0 + 4.302_652_729_911 / 300.0);
-    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
+    assert_eq!(row.verdict, Reproduced);
     assert_eq!(row.expected, "test_accuracy of varco within 0.03 of full");
 }
 
@@ -142,21 +144,18 @@ fn part_of_the_interval_is_inconclusive_and_none_of_it_not_reproduced() {
     rows.extend(runs("varco", &[0.79, 0.82, 0.83], &[0; 3]));
     let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
     let compare = "{ strategy = 'varco', to = 'full', within = 0.01 }";
-    assert_eq!(verdict(compare), ClaimVerdict::Inconclusive);
+    assert_eq!(verdict(compare), Inconclusive);
     assert_eq!(
         verdict("{ strategy = 'varco', at_least = 0.9 }"),
-        ClaimVerdict::NotReproduced
+        NotReproduced
     );
-    assert_eq!(
-        verdict("{ strategy = 'varco', at_most = 0.9 }"),
-        ClaimVerdict::Reproduced
-    );
+    assert_eq!(verdict("{ strategy = 'varco', at_most = 0.9 }"), Reproduced);
     assert_eq!(
         verdict("{ strategy = 'varco', between = [0.7, 0.9] }"),
-        ClaimVerdict::Reproduced
+        Reproduced
     );
     let compare = "{ strategy = 'varco', to = 'full', at_most_below = 0.03 }";
-    assert_eq!(verdict(compare), ClaimVerdict::Reproduced);
+    assert_eq!(verdict(compare), Reproduced);
 }
 
 #[test]
@@ -167,8 +166,7 @@ fn one_seed_decides_by_its_value_and_shows_no_interval() {
     let row = judge("test_accuracy", compare, &rows);
     assert_eq!((row.low, row.high), (None, None));
     assert_eq!(
-        row.verdict,
-        ClaimVerdict::Reproduced,
+        row.verdict, Reproduced,
         "0.81 − 0.80 is 0.01 whatever binary says"
     );
 }
@@ -187,28 +185,19 @@ fn times_less_is_the_baseline_over_the_strategy() {
         (row.measured, row.low, row.high),
         (Some(10.0), Some(10.0), Some(10.0))
     );
-    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
-    assert_eq!(
-        judged("full", "retexo").verdict,
-        ClaimVerdict::NotReproduced
-    );
+    assert_eq!(row.verdict, Reproduced);
+    assert_eq!(judged("full", "retexo").verdict, NotReproduced);
     let row = judged("grappa", "full");
     assert_eq!(
         (row.measured, row.verdict),
-        (Some(f64::INFINITY), ClaimVerdict::Reproduced)
+        (Some(f64::INFINITY), Reproduced)
     );
     // Whatever is sent is more than nothing, any number of times.
     let row = judged("full", "grappa");
-    assert_eq!(
-        (row.measured, row.verdict),
-        (Some(0.0), ClaimVerdict::NotReproduced)
-    );
+    assert_eq!((row.measured, row.verdict), (Some(0.0), NotReproduced));
     // Of two that send nothing neither sends less, nor more.
     rows.extend(runs("isolated", &[0.0; 2], &[0, 0]));
-    for (times, verdict) in [
-        (1, ClaimVerdict::Reproduced),
-        (2, ClaimVerdict::NotReproduced),
-    ] {
+    for (times, verdict) in [(1, Reproduced), (2, NotReproduced)] {
         let compare = format!("{{ strategy = 'grappa', to = 'isolated', times_less = {times} }}");
         let row = judge("node_data_bytes", &compare, &rows);
         assert_eq!((row.measured, row.verdict), (Some(1.0), verdict));
@@ -224,10 +213,7 @@ fn only_seeds_that_both_have_finished_count() {
     let row = judge("test_accuracy", compare, &rows);
     assert_eq!((row.measured, row.low), (Some(0.0), None));
     let row = judge("test_accuracy", "{ strategy = 'bns', equals = 0 }", &rows);
-    assert_eq!(
-        (row.measured, row.verdict),
-        (None, ClaimVerdict::Inconclusive)
-    );
+    assert_eq!((row.measured, row.verdict), (None, Inconclusive));
     let row = judge(
         "bytes_to_target",
         "{ strategy = 'full', equals = 0 }",
@@ -248,7 +234,7 @@ fn a_claim_about_strategies_must_hold_in_every_setting_of_a_sweep() {
         "{ strategy = 'varco', to = 'full', within = 0.01 }",
         &rows,
     );
-    assert_eq!(row.verdict, ClaimVerdict::NotReproduced);
+    assert_eq!(row.verdict, NotReproduced);
     close(row.measured, -0.1);
     assert_eq!(
         row.expected,
@@ -259,13 +245,12 @@ fn a_claim_about_strategies_must_hold_in_every_setting_of_a_sweep() {
         "{ strategy = 'varco', to = 'full', within = 0.2 }",
         &rows,
     );
-    assert_eq!(row.verdict, ClaimVerdict::Reproduced);
+    assert_eq!(row.verdict, Reproduced);
     close(row.measured, -0.1);
     let compare = "{ strategy = 'workers=2 varco', to = 'workers=4 full', within = 0 }";
     let row = judge("test_accuracy", compare, &rows);
     assert_eq!(
-        row.verdict,
-        ClaimVerdict::Reproduced,
+        row.verdict, Reproduced,
         "cells may be named across settings"
     );
     assert_eq!(
@@ -282,11 +267,11 @@ fn a_setting_without_a_finished_run_leaves_a_claim_open_but_does_not_hide_a_refu
     let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
     assert_eq!(
         verdict("{ strategy = 'full', at_least = 0.5 }"),
-        ClaimVerdict::Inconclusive
+        Inconclusive
     );
     assert_eq!(
         verdict("{ strategy = 'full', at_least = 0.9 }"),
-        ClaimVerdict::NotReproduced
+        NotReproduced
     );
 }
 
@@ -304,7 +289,7 @@ fn fewer_seeds_than_asked_for_show_their_mean_and_no_verdict() {
     let compare = "{ strategy = 'varco', to = 'full', within = 0.01 }";
     let row = judge_by("test_accuracy", compare, &rows, &Statistics::default());
     assert_eq!((row.measured, row.seeds, row.p_value), (Some(0.0), 2, None));
-    assert_eq!(row.verdict, ClaimVerdict::Inconclusive);
+    assert_eq!(row.verdict, Inconclusive);
 }
 
 #[test]
@@ -326,7 +311,7 @@ fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
     };
     let apart = super::judge(&claims("others"), &rows, &Statistics::default());
     assert_eq!(apart[0].p_adjusted, apart[0].p_value);
-    assert_eq!(apart[0].verdict, ClaimVerdict::Reproduced);
+    assert_eq!(apart[0].verdict, Reproduced);
     assert!(apart[0].p_value.unwrap() > 0.02, "{:?}", apart[0]);
 
     let mut together = claims("x");
@@ -335,7 +320,7 @@ fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
     }
     let corrected = super::judge(&together, &rows, &Statistics::default());
     close(corrected[0].p_adjusted, 3.0 * corrected[0].p_value.unwrap());
-    assert_eq!(corrected[0].verdict, ClaimVerdict::Inconclusive);
+    assert_eq!(corrected[0].verdict, Inconclusive);
     // What another statement says is another family.
     together[0].source = "another paper".to_owned();
     let of_sources = super::judge(&together, &rows, &Statistics::default());
@@ -350,7 +335,7 @@ fn claims_of_a_family_are_corrected_together_and_others_do_not_count() {
         ..Statistics::default()
     };
     let uncorrected = super::judge(&together, &rows, &each);
-    assert_eq!(uncorrected[0].verdict, ClaimVerdict::Reproduced);
+    assert_eq!(uncorrected[0].verdict, Reproduced);
     assert_eq!(uncorrected[0].measured, corrected[0].measured);
 }
 
@@ -366,7 +351,7 @@ fn one_setting_that_fails_is_held_to_the_number_of_settings() {
     assert!(row.expected.contains("worst: workers=12"));
     // Alone that setting would say no: 0.77 ± 0.0225.
     assert!(row.high.unwrap() < 0.80);
-    assert_eq!(row.verdict, ClaimVerdict::Inconclusive);
+    assert_eq!(row.verdict, Inconclusive);
 }
 
 #[test]
@@ -385,7 +370,7 @@ fn the_worst_setting_is_the_one_with_the_worst_mean_and_not_the_noisiest() {
     close(row.measured, -0.014);
     // The noisy one's interval reaches farther down.
     assert!(row.low.unwrap() > -0.03, "{row:?}");
-    assert_eq!(row.verdict, ClaimVerdict::Inconclusive);
+    assert_eq!(row.verdict, Inconclusive);
 }
 
 /// Runs that took 100 s and 1,000 bytes, and reached the target after these seconds, if they did.
@@ -412,23 +397,20 @@ fn a_run_that_never_reached_the_target_counts_as_longer_than_it_ran() {
         judge_by("seconds_to_target", compare, &rows, &Statistics::default())
     };
     let slower: Vec<Option<f64>> = [40.0, 41.0, 39.0, 40.0].map(Some).into();
-    assert_eq!(verdict(&reached, &slower).verdict, ClaimVerdict::Reproduced);
+    assert_eq!(verdict(&reached, &slower).verdict, Reproduced);
     // Slower than seen: all the better.
     let row = verdict(&reached, &[Some(40.0), Some(41.0), None, None]);
-    assert_eq!((row.verdict, row.censored), (ClaimVerdict::Reproduced, 2));
+    assert_eq!((row.verdict, row.censored), (Reproduced, 2));
     assert_eq!(row.measured, None);
     // The fast one may never get there in a seed: nothing can be said for it, though three of four
     // are four times as fast …
     let row = verdict(&never, &slower);
-    assert_eq!((row.verdict, row.censored), (ClaimVerdict::Inconclusive, 1));
+    assert_eq!((row.verdict, row.censored), (Inconclusive, 1));
     // … and where what it took at least is too long already, it fails.
     let row = verdict(&[None; 4], &slower);
-    assert_eq!(
-        (row.verdict, row.censored),
-        (ClaimVerdict::NotReproduced, 4)
-    );
+    assert_eq!((row.verdict, row.censored), (NotReproduced, 4));
     let row = verdict(&[None; 4], &[None; 4]);
-    assert_eq!((row.verdict, row.censored), (ClaimVerdict::Inconclusive, 4));
+    assert_eq!((row.verdict, row.censored), (Inconclusive, 4));
 }
 
 #[test]
@@ -440,14 +422,11 @@ fn accuracies_of_a_run_that_diverged_decide_nothing() {
         let row = judge_by(measure, compare, rows, &Statistics::default());
         (row.verdict, row.measured, row.censored)
     };
-    assert_eq!(verdict("test_accuracy", &rows).0, ClaimVerdict::Reproduced);
+    assert_eq!(verdict("test_accuracy", &rows).0, Reproduced);
     let bytes = verdict("payload_bytes", &rows);
     // The rival was ahead of where it would have stopped, or behind.
     rows[5].measured.as_mut().unwrap().diverged_at = Some(7);
-    assert_eq!(
-        verdict("test_accuracy", &rows),
-        (ClaimVerdict::Inconclusive, None, 1)
-    );
+    assert_eq!(verdict("test_accuracy", &rows), (Inconclusive, None, 1));
     assert_eq!(verdict("payload_bytes", &rows), bytes);
 }
 
@@ -465,11 +444,11 @@ fn times_of_a_run_beside_other_programs_decide_nothing() {
         let row = judge_by(measure, compare, rows, &Statistics::default());
         (row.verdict, row.measured, row.censored)
     };
-    let quiet = (ClaimVerdict::Reproduced, Some(4.0), 0);
+    let quiet = (Reproduced, Some(4.0), 0);
     assert_eq!(verdict("simulated_seconds", &rows), quiet);
     let bytes = verdict("payload_bytes", &rows);
     rows[2].measured.as_mut().unwrap().load_during = Some(0.4);
-    let noisy = (ClaimVerdict::Inconclusive, None, 1);
+    let noisy = (Inconclusive, None, 1);
     assert_eq!(verdict("simulated_seconds", &rows), noisy);
     assert_eq!(verdict("payload_bytes", &rows), bytes);
 }
@@ -480,16 +459,8 @@ fn better_and_worse_by_a_margin_are_each_others_opposite() {
     rows.extend(runs("fixed", &[0.75, 0.77, 0.80], &[0; 3]));
     let verdict = |compare: &str| judge("test_accuracy", compare, &rows).verdict;
     for (form, forward, backward) in [
-        (
-            "at_least_below",
-            ClaimVerdict::Reproduced,
-            ClaimVerdict::NotReproduced,
-        ),
-        (
-            "at_least_above",
-            ClaimVerdict::NotReproduced,
-            ClaimVerdict::Reproduced,
-        ),
+        ("at_least_below", Reproduced, NotReproduced),
+        ("at_least_above", NotReproduced, Reproduced),
     ] {
         let compare = |a: &str, b: &str| {
             verdict(&format!(

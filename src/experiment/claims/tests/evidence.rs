@@ -15,20 +15,13 @@ fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
         let row = judge("test_accuracy", asked, &rows);
         let fewer = "{ strategy = 'a', to = 'b', times_less = 2 }";
         let bytes = judge("node_data_bytes", fewer, &rows);
-        assert_eq!(
-            bytes.verdict,
-            ClaimVerdict::Reproduced,
-            "bytes need no spread"
-        );
+        assert_eq!(bytes.verdict, Reproduced, "bytes need no spread");
         (row.verdict, row.p_value)
     };
-    assert_eq!(verdict(0.0037, 3), (ClaimVerdict::Inconclusive, Some(0.25)));
-    assert_eq!(
-        verdict(0.0037, 6),
-        (ClaimVerdict::NotReproduced, Some(0.03125))
-    );
+    assert_eq!(verdict(0.0037, 3), (Inconclusive, Some(0.25)));
+    assert_eq!(verdict(0.0037, 6), (NotReproduced, Some(0.03125)));
     // Trainings that come to the same.
-    assert_eq!(verdict(0.0, 3).0, ClaimVerdict::Reproduced);
+    assert_eq!(verdict(0.0, 3).0, Reproduced);
 }
 
 #[test]
@@ -43,9 +36,9 @@ fn two_that_learnt_nothing_are_not_the_same_training() {
         (row.verdict, row.p_value)
     };
     for over in [" }", ", over = 'mean' }"] {
-        let open = (ClaimVerdict::Inconclusive, Some(0.25));
+        let open = (Inconclusive, Some(0.25));
         assert_eq!(verdict(3, over), open);
-        assert_eq!(verdict(6, over).0, ClaimVerdict::Reproduced);
+        assert_eq!(verdict(6, over).0, Reproduced);
     }
 }
 
@@ -54,10 +47,10 @@ fn what_is_equal_is_not_more_by_a_margin_of_nothing() {
     let mut rows = runs("a", &[0.8, 0.81, 0.82], &[0; 3]);
     rows.extend(runs("b", &[0.8, 0.81, 0.82], &[0; 3]));
     for (asked, verdict) in [
-        ("at_least_above", ClaimVerdict::NotReproduced),
-        ("at_least_below", ClaimVerdict::NotReproduced),
-        ("at_most_below", ClaimVerdict::Reproduced),
-        ("within", ClaimVerdict::Reproduced),
+        ("at_least_above", NotReproduced),
+        ("at_least_below", NotReproduced),
+        ("at_most_below", Reproduced),
+        ("within", Reproduced),
     ] {
         let asked = format!("{{ strategy = 'a', to = 'b', {asked} = 0 }}");
         assert_eq!(
