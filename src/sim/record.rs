@@ -315,8 +315,8 @@ impl Recorder {
                 .fold(Seconds::ZERO, Seconds::max),
             // In one process all read the same clock, and the last reading is the end. Of several
             // processes, those besides worker 0's say zero.
-            // A checkpoint has worker 0's reading, which others may have read after: who goes on from
-            // it goes on no earlier than the epoch before.
+            // A checkpoint has worker 0's reading, and others may have read later: a run that goes
+            // on from it goes on no earlier than the epoch before.
             measured: (reports.iter().map(|r| r.measured))
                 .chain(self.epochs.last().map(|record| record.measured))
                 .max()
