@@ -58,21 +58,25 @@ impl Projecting {
     pub(super) fn tell(&self, done: &Projected) {
         let Projected {
             cell,
+            end,
             number,
             of,
             epoch,
             epochs,
         } = *done;
+        let end = end.map_or_else(String::new, |end| format!(", {end}"));
         match &self.bar {
             Some(bar) => {
                 if epoch == 0 {
                     bar.reset();
                     bar.set_length(epochs as u64);
-                    bar.set_message(format!("{number}/{of} {cell}"));
+                    bar.set_message(format!("{number}/{of} {cell}{end}"));
                 }
                 bar.set_position(epoch as u64);
             }
-            None if !self.quiet && epoch == epochs => tell(&format!("{number:>3}/{of} {cell}\n")),
+            None if !self.quiet && epoch == epochs => {
+                tell(&format!("{number:>3}/{of} {cell}{end}\n"));
+            }
             None => {}
         }
     }

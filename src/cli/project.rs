@@ -12,6 +12,7 @@ use crate::experiment::{
     Beside, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside, free_for_projection,
     notes, project, verdicts, write_projection,
 };
+use crate::graph::DataSummary;
 use crate::net::TrafficKind;
 use crate::report::format::{bytes, seconds, with_repartition};
 use crate::report::{self, Projected};
@@ -52,7 +53,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     let trained = args.beside.as_deref().map(|folder| {
         let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;
-        Ok::<_, BadFolder>((folder, runs))
+        let manifest = BadFolder::or_manifest(folder)?;
+        let data = serde_json::from_value::<Vec<DataSummary>>(manifest["data_sets"].clone());
+        // Manifests of earlier versions say nothing of data.
+        Ok::<_, BadFolder>((folder, runs, data.unwrap_or_default()))
     });
     // Before what takes a while.
     let trained = trained.transpose()?;
@@ -63,12 +67,12 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
-    let beside = trained.map(|(folder, runs)| {
+    let beside = trained.map(|(folder, runs, data)| {
         let what = |what| BadArgument {
             flag: "--beside",
             what: format!("{} {what}", folder.display()),
         };
-        beside(&projections, &runs).map_err(what)
+        beside(&projections, &runs, &data).map_err(what)
     });
     let beside = beside.transpose()?;
     let verdicts = verdicts(&experiment, &projections);

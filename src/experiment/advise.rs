@@ -281,7 +281,7 @@ impl Adviser<'_> {
         }
         let mut projection = projection?;
         let (name, of) = (self.experiment, (&cell, self.seed));
-        add_ends(&mut projection, name, of, &mut self.preparation)?;
+        add_ends(&mut projection, name, of, &mut self.preparation, |_, _| ())?;
         Ok((cell, projection))
     }
 

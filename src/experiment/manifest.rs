@@ -241,7 +241,8 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 }
 
 /// What a reader of the figures should not miss.
-pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
+pub(super) fn notes(tables: &Tables) -> Vec<String> {
+    let runs = &tables.runs[..];
     let mut notes = Vec::new();
     let outweighed: Vec<(&str, f64)> = (runs.iter())
         .filter_map(|run| {
@@ -266,9 +267,10 @@ pub(super) fn notes(runs: &[RunRow]) -> Vec<String> {
             "{cell}: parameter gradients outweigh node data {factor:.1} times{others}; compare node data apart from totals"
         ));
     }
-    notes.extend(super::resent::note(runs));
+    notes.extend(super::resent::note(tables));
     notes.extend(diverged(runs));
     notes.extend(super::noise::note(runs));
+    notes.extend(super::alike::who_learnt_nothing(runs));
     notes
 }
 

@@ -16,7 +16,7 @@ use super::manifest::{self, PART, seconds};
 use super::part::Share;
 use super::rows::{OfRun, RunKey, RunRow};
 use super::tables::Tables;
-use super::{TRACES, archive, folder, resolution, rising, run};
+use super::{TRACES, alike, archive, folder, resolution, rising, run};
 use crate::atomic;
 
 /// So many missing parts are named.
@@ -99,7 +99,7 @@ impl Part {
 
     /// What stands in its manifest for readers, but what is said again of all parts.
     fn notes(&self) -> impl Iterator<Item = String> {
-        let mut again = manifest::notes(&self.tables.runs);
+        let mut again = manifest::notes(&self.tables);
         again.extend(rising::note(&self.tables));
         again.push(run::waits(self.share));
         let notes = self.manifest["notes"].as_array().cloned();
@@ -139,13 +139,14 @@ pub(crate) fn merge(
     folder::make_way(out, drawn, false)?;
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
     let mut notes: Vec<String> = Vec::new();
-    let mut all = manifest::notes(&tables.runs);
+    let mut all = manifest::notes(&tables);
     // The size is that of the parts: what their manifests hold is read as it stands.
     if !own.iter().any(|note| note == run::OF_SMOKE) {
         all.extend(rising::note(&tables));
     }
     let sets = parts.iter().flat_map(Part::test_sets);
     all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
+    all.extend(alike::unlike_settings(&experiment.claims, &tables.runs));
     let own = own.into_iter().chain(differing(&parts));
     for note in own.chain(run::cautions(experiment, None)).chain(all) {
         if !notes.contains(&note) {

@@ -8,6 +8,7 @@
 //! ```
 
 mod advise;
+mod alike;
 mod archive;
 pub mod claims;
 mod collected;

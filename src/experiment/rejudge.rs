@@ -22,6 +22,21 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
+    let after = "claims were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
+    let mut notes = manifest["notes"].as_array().cloned().unwrap_or_default();
+    let asked = |claims: &Value| -> Vec<[Value; 2]> {
+        let claims = claims.as_array().into_iter().flatten();
+        claims
+            .map(|claim| ["measure", "compare"].map(|key| claim[key].clone()))
+            .collect()
+    };
+    // Only if another question is asked, and once.
+    if asked(&manifest["claims"]) != asked(&json!(experiment.claims))
+        && !notes.contains(&json!(after))
+    {
+        notes.push(json!(after));
+        manifest["notes"] = json!(notes);
+    }
     manifest[ASKED_AGAIN] = json!(true);
     manifest["claims"] = json!(experiment.claims);
     manifest["statistics"] = json!(experiment.statistics);

@@ -1,32 +1,37 @@
 //! Features that one strategy sends in every epoch and `full` once.
 
-use super::rows::{RunRow, distinct};
+use std::collections::BTreeSet;
 
-/// Kinds that send features in every epoch unless `cache_features` says otherwise.
-const RESEND: [&str; 2] = ["fixed", "varco"];
+use super::Tables;
+use super::rows::{OfRun, RunKey, RunRow, TrafficRow, distinct};
+use crate::net::TrafficKind;
 
-/// What to know of strategies that compress rows and yet send more node data than `full`, because
-/// it keeps features and they do not.
-pub(super) fn note(runs: &[RunRow]) -> Option<String> {
+/// What to know of strategies that send more node data than `full`, because it keeps features and
+/// they do not. Who samples rows anew in every step could not keep them.
+pub(super) fn note(tables: &Tables) -> Option<String> {
+    let again = |row: &&TrafficRow| row.kind == TrafficKind::Feature && row.epoch > 0;
+    let resend: BTreeSet<RunKey<'_>> = (tables.traffic.iter().filter(again))
+        .map(OfRun::key)
+        .collect();
     // One worker alone sends nothing: who is compared has as many.
     let setting = |run: &RunRow| (run.seed, run.workers, run.sweep.clone());
     let more = |run: &&RunRow| {
         let beside = |full: &&RunRow| full.kind() == "full" && setting(full) == setting(run);
-        let pairs = runs.iter().filter(beside);
+        let pairs = tables.runs.iter().filter(beside);
         let mut pairs = pairs.filter_map(|full| Some((run.measured?, full.measured?)));
         pairs.any(|(own, full)| {
-            own.node_data_bytes() > full.node_data_bytes() && own.feature_bytes > full.feature_bytes
+            own.sample_bytes == 0
+                && own.node_data_bytes() > full.node_data_bytes()
+                && own.feature_bytes > full.feature_bytes
         })
     };
-    let found: Vec<&str> = (runs.iter().filter(|run| RESEND.contains(&run.kind())))
-        .filter(more)
-        .map(|run| run.strategy.as_str())
-        .collect();
+    let found = (tables.runs.iter()).filter(|run| resend.contains(&run.key()) && more(run));
+    let found = distinct(found.map(|run| run.strategy.as_str()));
     (!found.is_empty()).then(|| {
         format!(
-            "{}: more node data than full, which sends features once, where these send them in every epoch, as VARCO's authors do; \
-             `cache_features = true` has them send them once, too",
-            distinct(found.into_iter()).join(", ")
+            "{}: more node data than full, which sends features once, where these send them in every epoch; \
+             `cache_features = true` has those that take it send them once, too",
+            found.join(", ")
         )
     })
 }
@@ -36,9 +41,8 @@ mod tests {
     use super::*;
     use crate::experiment::rows::Measured;
 
-    #[test]
-    fn who_compresses_and_sends_more_is_told_why() {
-        let run = |kind: &str, features: u64, activations: u64| RunRow {
+    fn run(kind: &str, features: u64, activations: u64) -> RunRow {
+        RunRow {
             cell: kind.into(),
             strategy: kind.into(),
             strategy_kind: Some(kind.into()),
@@ -47,19 +51,41 @@ mod tests {
                 activation_bytes: activations,
                 ..Measured::default()
             })
+        }
+    }
+
+    /// The note on these runs, of which one sent features in this epoch.
+    fn told(runs: Vec<RunRow>, epoch: u64) -> Option<String> {
+        let traffic = TrafficRow {
+            cell: "fixed".into(),
+            kind: TrafficKind::Feature,
+            epoch,
+            ..TrafficRow::default()
         };
+        note(&Tables {
+            runs,
+            traffic: vec![traffic],
+            ..Tables::default()
+        })
+    }
+
+    #[test]
+    fn who_compresses_and_sends_more_is_told_why() {
         let full = || run("full", 10, 100);
-        let told = |run: RunRow| note(&[full(), run]);
-        let text = told(run("fixed", 150, 10)).unwrap();
+        let beside = |run: RunRow| vec![full(), run];
+        let text = told(beside(run("fixed", 150, 10)), 1).unwrap();
         assert!(text.starts_with("fixed: more node data"), "{text}");
-        assert_eq!(told(run("fixed", 10, 101)), None);
-        assert_eq!(told(run("varco", 20, 10)), None);
-        assert_eq!(told(run("distdgl", 150, 10)), None);
-        assert_eq!(note(&[run("fixed", 150, 10)]), None);
+        assert_eq!(told(beside(run("fixed", 150, 10)), 0), None, "sent once");
+        assert_eq!(told(beside(run("fixed", 10, 101)), 1), None);
+        assert_eq!(told(beside(run("varco", 20, 10)), 1), None);
+        assert_eq!(told(vec![run("fixed", 150, 10)], 1), None);
+        let mut sampled = run("fixed", 150, 10);
+        sampled.measured.as_mut().unwrap().sample_bytes = 1;
+        assert_eq!(told(beside(sampled), 1), None, "sampled anew in each step");
         let one_worker = RunRow {
             workers: 1,
             ..run("full", 0, 0)
         };
-        assert_eq!(note(&[one_worker, run("fixed", 150, 10)]), None);
+        assert_eq!(told(vec![one_worker, run("fixed", 150, 10)], 1), None);
     }
 }

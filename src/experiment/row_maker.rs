@@ -8,6 +8,7 @@ use super::prepare::Fitted;
 use super::rows::{
     Activity, DecisionRow, EpochRow, Measured, RunRow, Text, TimelineRow, TrafficRow,
 };
+use crate::graph::{Dataset, Labels, Metric};
 use crate::net::{Count, Seconds, TrafficKind};
 use crate::sim::{Outcome, SimError, TrainingConfig};
 
@@ -56,6 +57,25 @@ pub(super) fn milestones(training: &TrainingConfig, epochs: &[EpochRow]) -> Meas
     }
 }
 
+/// Share of the test nodes of a data set that are of their largest class; none where classes are
+/// not what is measured, or not at hand.
+fn largest_class(dataset: &Dataset) -> Option<f64> {
+    let Labels::Classes(classes) = &dataset.labels else {
+        return None;
+    };
+    if dataset.metric != Metric::Accuracy {
+        return None;
+    }
+    let mut nodes = vec![0_usize; dataset.classes];
+    for &node in &dataset.split.test {
+        if let Some(class) = classes.get(node as usize)? {
+            *nodes.get_mut(*class as usize)? += 1;
+        }
+    }
+    let known: usize = nodes.iter().sum();
+    (known > 0).then(|| nodes.into_iter().max().unwrap_or(0) as f64 / known as f64)
+}
+
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
     pub(super) fn blank(&self) -> RunRow {
@@ -88,6 +108,8 @@ impl RowMaker<'_> {
             status: RunRow::OK.to_owned(),
             strategy_kind: Some(cell.strategy.kind.clone()),
             metric: Some(setting.dataset.metric),
+            epoch_kind: Some(self.fitted.training.epoch_kind()),
+            largest_class: largest_class(&setting.dataset),
             sweep: cell.sweep.clone(),
         }
     }

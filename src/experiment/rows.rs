@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::graph::Metric;
 use crate::net::TrafficKind;
 use crate::sim::Doing;
+use crate::strategies::EpochKind;
 use field::Field;
 pub use field::{ColumnKind, Values};
 pub use projected::{BesideRow, ProjectionRow};
@@ -181,6 +182,13 @@ table! {
         /// What the columns of accuracy hold: `accuracy`, `roc-auc` or `micro-f1`; null in tables
         /// of earlier versions, which hold accuracy.
         metric: Option<Metric>,
+        /// What an epoch of it is: `pass` over all training nodes, `round` between averages of
+        /// models, or `sub-model` for a pass of one of several; null in tables of earlier versions.
+        epoch_kind: Option<EpochKind>,
+        /// Share of the test nodes that are of their largest class: the accuracy of who names it
+        /// for all; null where something else is measured or classes are not at hand, and in
+        /// tables of earlier versions.
+        largest_class: Option<f64>,
         /// The swept keys and their values in this cell, as a JSON object; empty without a sweep.
         sweep: Sweep,
     }

@@ -25,7 +25,7 @@ use super::part::Share;
 use super::prepare::Preparation;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
-use super::{folder, resolution, rising};
+use super::{alike, folder, resolution, rising};
 use crate::memory;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
@@ -190,6 +190,7 @@ impl Runner<'_> {
         if self.part.is_none() {
             let (claims, sets) = (&self.experiment.claims, manifest.test_sets());
             notes.extend(resolution::notes(claims, &tables.runs, sets));
+            notes.extend(alike::unlike_settings(claims, &tables.runs));
         }
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {
@@ -345,7 +346,7 @@ impl Runner<'_> {
         if let Some(looks) = statistics.looks {
             notes.push(seeds_taken(claims, &tables.runs, statistics, looks));
         }
-        notes.extend(super::manifest::notes(&tables.runs));
+        notes.extend(super::manifest::notes(tables));
         if !is_smoke(self.experiment) {
             notes.extend(rising::note(tables));
         }

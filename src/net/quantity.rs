@@ -193,7 +193,19 @@ fn advice(unit: &str, units: &[Unit]) -> String {
         .map_or_else(String::new, |(_, name)| {
             format!(", did you mean \"{name}\"?")
         });
+    let near = of_a_second(unit, &names).unwrap_or(near);
     format!("{near}; known units are {}", names.join(", "))
+}
+
+/// What is meant by bytes or bits a second in another spelling, where bits a second are asked for.
+fn of_a_second(unit: &str, names: &[&str]) -> Option<String> {
+    let prefix = &unit[..usize::from(unit.starts_with(['k', 'M', 'G', 'T']))];
+    let known = names.iter().find(|name| **name == format!("{prefix}bps"))?;
+    match &unit[prefix.len()..] {
+        "B/s" | "Bps" | "B" => Some(format!(", which counts bytes: 1 {unit} is \"8{known}\"")),
+        "b/s" | "bit/s" | "bits/s" | "b" | "bit" => Some(format!(", did you mean \"{known}\"?")),
+        _ => None,
+    }
 }
 
 /// Text that [`Quantity::from_text`] reads back to the same bits: in the largest unit that keeps
@@ -318,7 +330,10 @@ mod tests {
         for (text, reason) in [
             ("0", "greater than zero"),
             ("-1Gbps", "negative"),
-            ("1GBps", "did you mean \"Gbps\""),
+            ("1GBps", "which counts bytes: 1 GBps is \"8Gbps\""),
+            ("2MB/s", "which counts bytes: 1 MB/s is \"8Mbps\""),
+            ("1Gbit/s", "did you mean \"Gbps\"?"),
+            ("1 gbps", "did you mean \"Gbps\"?"),
             ("1 furlong", "known units are bps"),
             ("fast", "unknown unit"),
             ("25", "write its unit, such as"),

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
 use crate::sim::{
@@ -167,6 +169,11 @@ pub trait Training: Send + Sync {
         self.setting().training.epochs
     }
 
+    /// What one of these epochs is. Default: a pass over all training nodes.
+    fn epoch_kind(&self) -> EpochKind {
+        EpochKind::Pass
+    }
+
     /// What a reader of its results should know of how it goes with its setting, as the end of a
     /// sentence that begins with the strategy's label. Default: nothing.
     fn note(&self) -> Option<String> {
@@ -237,6 +244,34 @@ pub fn run_keeping(
     simulate(training.setting(), run, observer, |worker| {
         training.train(worker)
     })
+}
+
+/// What is recorded as an epoch of a training. Accuracies against epochs compare like with like
+/// only between strategies of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EpochKind {
+    /// All workers have passed over all their training nodes once.
+    #[default]
+    Pass,
+    /// A round between averages of models, of one local step or more.
+    Round,
+    /// A pass of one sub-model, which are trained one after another.
+    SubModel,
+}
+
+impl EpochKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Round, Self::SubModel];
+
+    /// The name used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Round => "round",
+            Self::SubModel => "sub-model",
+        }
+    }
 }
 
 /// What `grapevine list strategies` prints.

@@ -113,6 +113,9 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
         ("sancus", ""),
         ("sancus", "bound = 3\nthreshold = 0.2"),
         ("cagnet", ""),
+        ("distgnn", "delay = 0"),
+        ("distgnn", "delay = 1"),
+        ("distgnn", "delay = 2\ncut = \"random\""),
         ("adaqp", "assign_every = 2"),
         ("adaqp", "assign_every = 3"),
         ("ecgraph", ""),
@@ -296,7 +299,7 @@ fn a_checkpoint_that_is_damaged_or_that_not_all_have_is_left_out() {
 
 #[test]
 fn a_strategy_that_does_not_save_its_state_says_so() {
-    for (kind, options) in [("llcg", ""), ("fedavg", ""), ("distgnn", "")] {
+    for (kind, options) in [("llcg", ""), ("fedavg", ""), ("fedgcn", "")] {
         let fitted = case().fit(&Registry::builtin(), kind, options);
         let training = fitted.unwrap_or_else(|error| panic!("{kind}: {error}"));
         let why = training.saves().expect_err(kind);

@@ -440,29 +440,23 @@ fn a_projection_stands_beside_what_was_trained_with_its_errors() {
         "--set",
         "strategy.5.with={ \"training.batch\" = { size = 100, fanouts = [5, 5, 5] } }",
     ];
-    let wrong = [&counts[..], &["--beside", "trained"]].concat();
-    let (code, _, error) = told(here, &wrong);
-    assert_eq!(code, Some(2), "{error}");
-    assert!(
-        error.contains("4 workers on ethernet-10g, 2 epochs"),
-        "{error}"
+    let four = ["--set", "partition.workers=4"];
+    let wrong = |more: &[&[&str]], said: &str| {
+        let arguments = [&counts[..], &["--beside", "trained"], &more.concat()].concat();
+        let (code, _, error) = told(here, &arguments);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+    };
+    wrong(&[], "4 workers on ethernet-10g, 2 epochs");
+    wrong(
+        &[&four, &["--set", "model.kind=\"gcn\""]],
+        "trained with sage of 3 × 16",
     );
-    // The same number of workers, and another model.
-    let other = [
-        "--set",
-        "partition.workers=4",
-        "--set",
-        "model.kind=\"gcn\"",
-    ];
-    let (code, _, error) = told(here, &[&wrong[..], &other].concat());
-    assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("trained with sage of 3 × 16"), "{error}");
-    let (code, _, error) = told(here, &[&wrong[..], &["--json"]].concat());
-    assert_eq!(code, Some(2), "{error}");
-    assert!(
-        error.contains("is not part of the JSON document"),
-        "{error}"
+    wrong(
+        &[&four, &["--set", "dataset.counts.features=24"]],
+        "trained on one of 256 nodes, 16 features and 4 classes, and is projected on one of 256 nodes, 24 features",
     );
+    wrong(&[&["--json"]], "is not part of the JSON document");
     let beside = [
         "--set",
         "partition.workers=4",

@@ -227,6 +227,46 @@ fn changed_results_fail_verification_by_table_and_row() {
 }
 
 #[test]
+fn times_that_agree_with_each_other_are_held_against_the_plan() {
+    let (folder, out) = results();
+    let mut tables = Tables::read(&out).unwrap();
+    for epoch in &mut tables.epochs {
+        epoch.simulated_seconds /= 2.0;
+    }
+    for run in &mut tables.runs {
+        let measured = run.measured.as_mut().unwrap();
+        measured.simulated_seconds /= 2.0;
+        measured.compute_seconds /= 2.0;
+        measured.communication_seconds /= 2.0;
+        measured.exposed_communication_seconds /= 2.0;
+        for seconds in [
+            &mut measured.waiting_seconds,
+            &mut measured.seconds_to_target,
+        ] {
+            *seconds = seconds.map(|seconds| seconds / 2.0);
+        }
+    }
+    tables.write(&out).unwrap();
+    grapevine(folder.path(), &["report", "out"]).expect(0);
+    let ran = grapevine(folder.path(), &["verify", "out"]).expect(1);
+    for place in [
+        "runs, row 0: simulated_seconds is ",
+        "runs, row 0: compute_seconds is ",
+        "epochs, row 0: simulated_seconds is ",
+    ] {
+        assert!(ran.stdout.contains(place), "{place}: {}", ran.stdout);
+    }
+    assert!(
+        ran.stdout.contains(", but its plan takes "),
+        "{}",
+        ran.stdout
+    );
+    for line in ran.stdout.lines() {
+        assert!(line.contains("but its plan takes"), "{line}");
+    }
+}
+
+#[test]
 fn the_report_comes_back_from_the_tables_alone() {
     let (folder, out) = results();
     let before: Vec<(PathBuf, Vec<u8>)> = files(&out)
@@ -579,7 +619,7 @@ fn few_rounds_of_llcg_are_told_of() {
         "--set",
         "claim=[]",
     ];
-    let note = "llcg: 6 local steps are 1 round (local_steps = 50)";
+    let note = "llcg: 6 local steps are 1 round (local_steps = 15)";
     for (command, out) in [("run", &["--out", "out"][..]), ("project", &[][..])] {
         let arguments = [
             &[command, "x.toml", "--set", "training.epochs=6"],

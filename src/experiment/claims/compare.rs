@@ -286,7 +286,7 @@ pub(in crate::experiment) struct Named<'a> {
 
 impl Named<'_> {
     /// Whether it is what a claim calls so, in one setting of a sweep or by its whole name.
-    pub(super) fn is(&self, setting: Option<&Sweep>, what: &str) -> bool {
+    pub(in crate::experiment) fn is(&self, setting: Option<&Sweep>, what: &str) -> bool {
         match setting {
             Some(sweep) => self.sweep == sweep && self.label == what,
             None => self.name == what,

@@ -68,8 +68,8 @@ enum Grain {
     Fine,
     /// Few, as accuracies have, and what is asked of has the same in all seeds.
     Coarse,
-    /// Few, and another in another seed: two that are equal seed by seed are trainings that came to
-    /// the same, where both may have learnt nothing if their values never change.
+    /// Few, another in another seed, and more than the largest class: two that are equal seed by
+    /// seed are trainings that came to the same, where both may have learnt nothing otherwise.
     Varied,
 }
 
@@ -115,7 +115,15 @@ impl Question {
             own.into_values().collect::<Vec<Bounds>>()
         };
         let varies = |values: Vec<Bounds>| values.iter().any(|value| *value != values[0]);
-        let varied = self.grain == Grain::Coarse && settings.iter().all(|one| varies(own(*one)));
+        let of = claim.compare.strategy();
+        let learnt = |setting: Option<&Sweep>| {
+            let own = runs.iter().filter(|run| Named::from(*run).is(setting, of));
+            let mut known = own.filter_map(RunRow::learnt_nothing).peekable();
+            // Of tables that do not say it nothing is held against them.
+            known.peek().is_none() || known.any(|nothing| !nothing)
+        };
+        let tells = |setting| varies(own(setting)) && learnt(setting);
+        let varied = self.grain == Grain::Coarse && settings.iter().all(|one| tells(*one));
         Self {
             grain: if varied { Grain::Varied } else { self.grain },
             ..self

@@ -34,9 +34,11 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow};
+use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow, Sweep};
 use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers, is_factor};
@@ -177,11 +179,38 @@ impl ClaimSpec {
         Question::of(self).lies_between(least, most)
     }
 
+    /// Whether in all settings, with all seeds, both sides are one training under two names, which
+    /// says nothing of what sets them apart.
+    fn is_about_one_training(&self, runs: &[RunRow], settings: &[Option<&Sweep>]) -> bool {
+        let Some(to) = self.compare.baseline() else {
+            return false;
+        };
+        let of = |setting: Option<&Sweep>, what: &str| {
+            let own = runs
+                .iter()
+                .filter(|run| Named::from(*run).is(setting, what));
+            own.map(|run| (run.seed, run)).collect::<BTreeMap<_, _>>()
+        };
+        let same = |setting: Option<&Sweep>| {
+            let (own, to) = (of(setting, self.compare.strategy()), of(setting, to));
+            let mut pairs = own
+                .iter()
+                .filter_map(|(seed, run)| Some((*run, *to.get(seed)?)));
+            own.keys().any(|seed| to.contains_key(seed))
+                && pairs.all(|(run, other)| run.is_training_of(other))
+        };
+        !settings.is_empty() && settings.iter().copied().all(same)
+    }
+
     /// All that the finished runs say about the claim, and what was asked of which settings.
     /// Settings of a sweep that have no runs yet are not looked at.
     fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
         let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
+        if self.is_about_one_training(runs, &settings) {
+            let asked = format!("{} (one training under two names)", self.expected());
+            return (asked, Evidence::NOTHING);
+        }
         let answers: Vec<Answers> = (settings.iter())
             .map(|setting| answers(self, runs, *setting))
             .collect();

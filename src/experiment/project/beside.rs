@@ -3,6 +3,7 @@
 use super::Projection;
 use crate::experiment::rows::{BesideRow, Measured, RunRow};
 use crate::experiment::statistics::Summary;
+use crate::graph::DataSummary;
 
 /// A measure: its name and its value.
 type Measure = (&'static str, fn(&Measured) -> f64);
@@ -39,11 +40,15 @@ pub(crate) struct Beside {
 }
 
 /// Joins projections with runs, by the strategy's label and what the sweep gives a cell; runs stand
-/// for the mean over their seeds.
+/// for the mean over their seeds. `data` says what they were trained on, as far as that is known.
 ///
 /// # Errors
-/// If no cell is on both sides, or one has another number of workers or epochs there.
-pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Beside, String> {
+/// If no cell is on both sides, or one has another graph, model or setting there.
+pub(crate) fn beside(
+    projections: &[Projection],
+    runs: &[RunRow],
+    data: &[DataSummary],
+) -> Result<Beside, String> {
     let mut found = Beside::default();
     for projection in projections {
         let same = |run: &&RunRow| {
@@ -72,6 +77,19 @@ pub(crate) fn beside(projections: &[Projection], runs: &[RunRow]) -> Result<Besi
                 "is of another setting: cell \"{}\" was trained with {there}, and is projected with {here}; give the folder of a \
                  run of the same file",
                 first.cell
+            ));
+        }
+        let set = data.iter().find(|set| set.name == first.dataset);
+        let there = set.map(|set| [set.nodes, set.features, set.classes]);
+        if let Some(there) = there.filter(|there| *there != projection.sizes) {
+            let of = |[nodes, features, classes]: [usize; 3]| {
+                format!("{nodes} nodes, {features} features and {classes} classes")
+            };
+            return Err(format!(
+                "is of another graph: cell \"{}\" was trained on one of {}, and is projected on one of {}",
+                first.cell,
+                of(there),
+                of(projection.sizes)
             ));
         }
         found.runs.extend(trained.iter().copied().cloned());

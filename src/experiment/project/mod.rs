@@ -43,6 +43,9 @@ pub(crate) struct Projection {
     /// Name of the data set.
     #[serde(skip)]
     pub dataset: String,
+    /// Its nodes, columns of features and classes.
+    #[serde(skip)]
+    pub(crate) sizes: [usize; 3],
     /// Number of workers.
     pub workers: usize,
     /// The seed of the partition: the experiment's first.
@@ -154,6 +157,8 @@ fn extremes<T: Copy>(mut three: [T; 3], order: fn(&T, &T) -> Ordering) -> (T, T)
 pub(crate) struct Projected<'a> {
     /// Name of the cell.
     pub cell: &'a str,
+    /// Which end of what is known of its graph, where it has two.
+    pub end: Option<&'static str>,
     /// Its place among all that are projected, from 1.
     pub number: usize,
     /// How many those are.
@@ -180,19 +185,22 @@ pub(crate) fn project(
     let cells = preparation.present(experiment)?.0;
     for (cell, number) in cells.iter().zip(1..) {
         let fitted = preparation.fit(cell, seed)?;
-        let done = |epoch| {
+        let epochs = fitted.training.epochs();
+        let done = |end, epoch| {
             progress(&Projected {
                 cell: &cell.name,
+                end,
                 number,
                 of: cells.len(),
                 epoch,
-                epochs: fitted.training.epochs(),
+                epochs,
             });
         };
         let name = &experiment.name;
-        let mut projection = project_cell(name, cell, &fitted, done)?;
+        let mut projection = project_cell(name, cell, &fitted, |epoch| done(None, epoch))?;
         drop(fitted);
-        add_ends(&mut projection, name, (cell, seed), preparation)?;
+        let of_end = |end, epoch| done(Some(end), epoch);
+        add_ends(&mut projection, name, (cell, seed), preparation, of_end)?;
         projections.push(projection);
         let later = cells[number..].iter();
         preparation.keep_only(&later.map(|cell| &cell.settings.dataset).collect::<Vec<_>>());
@@ -200,7 +208,8 @@ pub(crate) fn project(
     Ok(projections)
 }
 
-/// Adds to a cell's projection between what it lies, where what is known of its graph has two ends.
+/// Adds to a cell's projection between what it lies, where what is known of its graph has two ends;
+/// `done` hears of each end's epochs.
 ///
 /// # Errors
 /// As [`project`].
@@ -209,13 +218,16 @@ pub(crate) fn add_ends(
     experiment: &str,
     (cell, seed): (&Cell, u64),
     preparation: &mut Preparation<'_>,
+    done: impl Fn(&'static str, usize),
 ) -> Result<(), Error> {
-    let mut at = |end| -> Result<Option<Projection>, Error> {
+    let mut at = |end, name| -> Result<Option<Projection>, Error> {
         let fitted = preparation.fit_end(cell, seed, end)?;
-        let end = fitted.map(|fitted| project_cell(experiment, cell, &fitted, |_| ()));
+        let done = |epoch| done(name, epoch);
+        let end = fitted.map(|fitted| project_cell(experiment, cell, &fitted, done));
         end.transpose()
     };
-    if let (Some(low), Some(high)) = (at(FitEnd::Low)?, at(FitEnd::High)?) {
+    let low = at(FitEnd::Low, "lower end")?;
+    if let (Some(low), Some(high)) = (low, at(FitEnd::High, "upper end")?) {
         projection.between = Some(Between::of([&low, projection, &high]));
         if low.fits != projection.fits || high.fits != projection.fits {
             projection.fits = None;
@@ -399,6 +411,11 @@ pub(super) fn project_cell(
         cell: cell.name.clone(),
         strategy: cell.strategy.label.clone(),
         dataset: setting.dataset.name.clone(),
+        sizes: [
+            setting.counts.nodes,
+            setting.dataset.features.width(),
+            setting.dataset.classes,
+        ],
         workers: setting.workers(),
         seed: setting.seed,
         epochs: training.epochs(),

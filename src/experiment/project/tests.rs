@@ -301,7 +301,11 @@ fn a_process_is_held_against_the_larger_of_training_and_evaluation() {
     };
     for (evaluating, larger) in [(7_000, 7_000.0), (3_000, 5_000.0)] {
         cell.evaluation_memory_bytes = Some(evaluating);
-        let found = beside(std::slice::from_ref(&cell), std::slice::from_ref(&process));
+        let found = beside(
+            std::slice::from_ref(&cell),
+            std::slice::from_ref(&process),
+            &[],
+        );
         let rows = found.expect("it is the same cell").rows;
         let memory = rows.iter().find(|row| row.measure == "peak_memory_bytes");
         assert_eq!(memory.map(|row| row.projected), Some(larger));

@@ -4,6 +4,7 @@ use super::sweep::Sweep;
 use super::{Activity, ClaimVerdict, DecisionKind, Quantity, Text};
 use crate::graph::Metric;
 use crate::net::TrafficKind;
+use crate::strategies::EpochKind;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +159,7 @@ names! {
     Activity, "activity";
     DecisionKind, "kind of decision";
     Metric, "metric";
+    EpochKind, "kind of epoch";
     Quantity, "quantity";
     ClaimVerdict, "verdict";
 }
@@ -186,5 +188,6 @@ optional_names! {
     TrafficKind, false;
     // Empty in tables of earlier versions.
     Metric, true;
+    EpochKind, true;
     Quantity, true;
 }

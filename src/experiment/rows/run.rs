@@ -46,6 +46,32 @@ impl RunRow {
         self.strategy_kind.as_deref().unwrap_or(&self.strategy)
     }
 
+    /// Whether it names classes no better than who names the largest for all nodes; none where that
+    /// is not known.
+    pub(crate) fn learnt_nothing(&self) -> Option<bool> {
+        let (reached, largest) = (self.measured?.test_accuracy?, self.largest_class?);
+        // Forgives what rounding made of both.
+        Some(reached <= largest + 1e-9)
+    }
+
+    /// Whether two finished runs are one training under two names: all that is counted and modelled
+    /// of them is the same to the bit.
+    pub(crate) fn is_training_of(&self, other: &Self) -> bool {
+        // What the emulating machine did besides is its own.
+        let counted = |measured: Measured| Measured {
+            measured_seconds: 0.0,
+            load_before: None,
+            load_during: None,
+            calibration_spread: None,
+            peak_memory_bytes: 0,
+            ..measured
+        };
+        match (self.measured, other.measured) {
+            (Some(one), Some(other)) => counted(one) == counted(other),
+            _ => false,
+        }
+    }
+
     /// The `status` of a run that finished.
     pub(crate) const OK: &'static str = "ok";
 

@@ -1,9 +1,10 @@
 //! The rows agree with the experiment itself: prepared again from the manifest's configuration, it
-//! says what every run was, and every message that its strategy had planned.
+//! says what every run was, every message that its strategy had planned, and, where computing is
+//! modelled, how long all of it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Breach, ByRun, Checker, by_run};
+use super::{Breach, ByRun, Checker, by_run, no_more, order};
 use crate::experiment::Error;
 use crate::experiment::Tables;
 use crate::experiment::config::{Cell, Experiment};
@@ -13,11 +14,11 @@ use crate::experiment::row_maker::{RowMaker, milestones};
 use crate::experiment::rows::{
     ColumnKind, ColumnSpec, DecisionRow, EpochRow, OfRun, Row, RunKey, RunRow, TrafficRow, Values,
 };
-use crate::net::{Ledger, TrafficKind};
-use crate::sim::DeviceConfig;
+use crate::net::{Framing, Ledger, Seconds, TrafficKind};
+use crate::sim::{Course, DeviceConfig, Engine, Played, WorkerTimes, play};
 
 /// Columns of `runs` that follow from the configuration, the data and the partition.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 18] = [
     "experiment",
     "strategy",
     "dataset",
@@ -33,6 +34,8 @@ const KNOWN: [&str; 16] = [
     "boundary_rows",
     "strategy_kind",
     "metric",
+    "epoch_kind",
+    "largest_class",
     "sweep",
 ];
 
@@ -117,7 +120,7 @@ pub fn verify_plan(
         }
         few => notes.extend(few.iter().cloned()),
     }
-    check.found.breaches.sort_by_key(|breach| breach.row);
+    (check.found.breaches).sort_by_key(|breach| (order(breach.table), breach.row));
     (check.found.breaches, notes.into_iter().collect())
 }
 
@@ -162,27 +165,29 @@ impl PlanCheck<'_> {
         }
         preparation.turn_to(&cell.settings.dataset, run.seed);
         let fitted = preparation.fit(&planned, run.seed)?;
-        self.run(row, run, cell, &fitted);
-        Ok(())
+        self.run(row, run, cell, &fitted)
     }
 
-    fn run(&mut self, row: usize, run: &RunRow, cell: &Cell, fitted: &Fitted) {
+    fn run(&mut self, row: usize, run: &RunRow, cell: &Cell, fitted: &Fitted) -> Result<(), Error> {
         let mut expected = RowMaker {
             experiment: &self.experiment.name,
             cell,
             fitted,
         }
         .blank();
+        // Tables of earlier versions have no such columns.
         expected.metric = run.metric.and(expected.metric);
+        expected.epoch_kind = run.epoch_kind.and(expected.epoch_kind);
+        expected.largest_class = run.largest_class.and(expected.largest_class);
         self.columns(row, run, &expected, &KNOWN, "the experiment says");
         if !run.is_ok() {
-            return;
+            return Ok(());
         }
         let epochs = self.epochs.get(&run.key()).into_iter().flatten();
         let epochs: Vec<EpochRow> = epochs.map(|(_, row)| (*row).clone()).collect();
         expected.measured = Some(milestones(&fitted.setting.training, &epochs));
         self.columns(row, run, &expected, &MILESTONES, "its epochs say");
-        self.plan(row, run, fitted);
+        self.plan(row, run, fitted)
     }
 
     /// The named columns of a run are those of another row.
@@ -207,9 +212,97 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Every message had been planned, given what the training decided, and no other.
-    fn plan(&mut self, row: usize, run: &RunRow, fitted: &Fitted) {
-        let (setting, training) = (&fitted.setting, &fitted.training);
+    /// The run is what its plan gives when it is played, given what the training decided: every
+    /// message, and where computing is modelled all times, too.
+    fn plan(&mut self, row: usize, run: &RunRow, fitted: &Fitted) -> Result<(), Error> {
+        let setting = &fitted.setting;
+        let decided = self.decisions.get(&run.key()).into_iter().flatten();
+        let decisions = decisions_of(decided.map(|(_, row)| *row));
+        let course = Course {
+            together: fitted.needs.together,
+            ..Course::whole(fitted.training.epochs())
+        };
+        let played = play(
+            &setting.cluster(),
+            &setting.timing,
+            fitted.training.planner().as_mut(),
+            course,
+            &decisions,
+            |_| (),
+        )?;
+        self.messages(row, run, &played.ledger, &setting.framing);
+        // Processes take the time that they take.
+        if setting.models_compute() && run.engine == Engine::Simulated.name() {
+            self.times(row, run, &played);
+        }
+        Ok(())
+    }
+
+    /// Times are those of the played plan, but for rounding.
+    fn times(&mut self, row: usize, run: &RunRow, played: &Played) {
+        let Some(measured) = &run.measured else {
+            return;
+        };
+        let differ =
+            |found: f64, planned: f64| !(no_more(found, planned) && no_more(planned, found));
+        let mean = |of: fn(&WorkerTimes) -> Seconds| {
+            let sum: f64 = played.times.iter().map(|times| of(times).0).sum();
+            Some(sum / played.times.len() as f64)
+        };
+        let last = played.times.iter().map(|times| times.clock.0);
+        let whole = last.fold(0.0, f64::max);
+        for (name, found, planned) in [
+            (
+                "simulated_seconds",
+                Some(measured.simulated_seconds),
+                Some(whole),
+            ),
+            (
+                "compute_seconds",
+                Some(measured.compute_seconds),
+                mean(|times| times.compute),
+            ),
+            (
+                "communication_seconds",
+                Some(measured.communication_seconds),
+                mean(|times| times.communication),
+            ),
+            (
+                "exposed_communication_seconds",
+                Some(measured.exposed_communication_seconds),
+                mean(|times| times.exposed),
+            ),
+            (
+                "waiting_seconds",
+                measured.waiting_seconds,
+                mean(|times| times.waiting),
+            ),
+        ] {
+            if let (Some(found), Some(planned)) = (found, planned)
+                && differ(found, planned)
+            {
+                let what = format!("{name} is {found}, but its plan takes {planned}");
+                self.found.breach::<RunRow>(row, what);
+            }
+        }
+        for (place, epoch) in self.epochs.get(&run.key()).into_iter().flatten() {
+            let found = epoch.simulated_seconds;
+            // An epoch that the plan does not have is a breach by itself.
+            let planned = played.epochs.get(epoch.epoch as usize);
+            if let Some(planned) = planned
+                && differ(found, planned.0)
+            {
+                let what = format!(
+                    "simulated_seconds is {found}, but its plan takes {}",
+                    planned.0
+                );
+                self.found.breach::<EpochRow>(*place, what);
+            }
+        }
+    }
+
+    /// Every message had been planned, and no other.
+    fn messages(&mut self, row: usize, run: &RunRow, plans: &Ledger, framing: &Framing) {
         let mut sent = Lanes::new();
         for (_, traffic) in self.traffic.get(&run.key()).into_iter().flatten() {
             let (from, to) = (traffic.from, traffic.to);
@@ -219,15 +312,8 @@ impl PlanCheck<'_> {
             sent.insert(lane, bytes);
         }
         let mut planned = Lanes::new();
-        let decided = self.decisions.get(&run.key()).into_iter().flatten();
-        let decisions = decisions_of(decided.map(|(_, row)| *row));
-        let (mut planner, mut plans) = (training.planner(), Ledger::new());
-        for epoch in 0..training.epochs() {
-            let timeline = planner.next(decisions.get(&epoch));
-            timeline.traffic(&setting.all_reduce, &mut plans);
-        }
         for (epoch, plan) in plans.iter() {
-            for (lane, count) in plan.by_lane(&setting.framing) {
+            for (lane, count) in plan.by_lane(framing) {
                 let (layer, from, to) = (lane.layer.into(), lane.from.into(), lane.to.into());
                 planned.insert(
                     (epoch as u64, layer, from, to, lane.kind),

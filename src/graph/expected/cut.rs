@@ -160,7 +160,7 @@ impl CutFit {
                 ..PartCounts::default()
             })
             .collect();
-        let shape = self.shape.raised(self.busiest.times(nodes));
+        let shape = self.shape.raised(self.busiest.times(nodes, end));
         for (from, shares) in (0_u32..).zip(&shape) {
             for (to, share) in (0_u32..).zip(shares) {
                 // Nobody has more rows to send than it owns.
@@ -198,7 +198,7 @@ impl CutFit {
             share(&self.rows),
             share(&self.edges),
             100.0 * LEVEL,
-            self.busiest.times(nodes),
+            self.busiest.times(nodes, End::Middle),
             self.graphs,
             self.scales.first().unwrap_or(&0),
             self.scales.last().unwrap_or(&0),
@@ -224,8 +224,8 @@ impl Trend {
     }
 
     /// What the most is of a mean, which is no more than it however far the line falls.
-    fn times(&self, nodes: f64) -> f64 {
-        self.at(nodes, End::Middle).max(1.0)
+    fn times(&self, nodes: f64, end: End) -> f64 {
+        self.at(nodes, end).max(1.0)
     }
 
     fn at(&self, nodes: f64, end: End) -> f64 {
@@ -392,6 +392,9 @@ mod tests {
         let rows = |end| at(end).boundary_rows();
         assert!(rows(End::Low) < rows(End::Middle) && rows(End::Middle) < rows(End::High));
         assert!((rows(End::Middle) as f64) < graph.boundary_rows(5));
+        // The interval of the busiest worker is in the ends, too.
+        let busy = |end| Shape::of(&at(end)).busiest();
+        assert!(busy(End::Low) <= busy(End::Middle) && busy(End::Middle) < busy(End::High));
         let few = fit.counts(&graph, (End::Low, 0.25), 1024.0, 8);
         let share = few.boundary_rows() as f64 / rows(End::Low) as f64;
         assert!((share - 0.25).abs() < 0.01, "{share}");
@@ -414,6 +417,6 @@ mod tests {
     fn the_most_is_no_less_than_the_mean_however_far_a_line_falls() {
         let falls = (0..5).map(|x| (f64::from(x), -0.1 * f64::from(x)));
         let trend = Trend::of(&falls.collect::<Vec<_>>()).unwrap();
-        assert_eq!(trend.times(100.0_f64.exp()), 1.0);
+        assert_eq!(trend.times(100.0_f64.exp(), End::Middle), 1.0);
     }
 }

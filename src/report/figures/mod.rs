@@ -16,6 +16,7 @@ use super::plot::{Figure, Series, Spot};
 use super::series::{Entrant, seed_count};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
+use crate::strategies::EpochKind;
 
 /// Makes a figure; `None` if the cells hold nothing that it shows.
 type Draw = fn(&[Entrant]) -> Option<Figure>;
@@ -103,30 +104,21 @@ fn seeds_with(cells: &[Entrant], spread: &str) -> String {
     format!("{seeds}, {spread} ± one standard deviation")
 }
 
-/// Kinds of strategies of which a recorded epoch is a round between averages of models.
-const ROUNDS: [&str; 3] = ["llcg", "fedavg", "fedgcn"];
-/// The kind that trains sub-models one after another, each for so many epochs.
-const SUB_MODELS: &str = "retexo";
-
 /// What counts as an epoch of strategies that record others than passes over all training nodes, as
 /// a sentence after a space; empty where there are none. Tables do not have `training.epochs`, by
 /// which all could be divided alike.
 fn what_counts(cells: &[Entrant]) -> String {
-    let runs = cells.iter().filter_map(|cell| cell.runs.first());
-    let kinds = runs.map(|(run, _)| run.kind());
-    let kinds = distinct(kinds);
-    let rounds = kinds.iter().filter(|kind| ROUNDS.contains(*kind));
-    let rounds: Vec<String> = rounds.map(|kind| (*kind).to_owned()).collect();
-    let mut clauses = Vec::new();
-    if !rounds.is_empty() {
-        let rounds = list(&rounds);
-        clauses.push(format!(
-            "a point of {rounds} is a round, of one step or more"
-        ));
-    }
-    if kinds.contains(&SUB_MODELS) {
-        clauses.push(format!("{SUB_MODELS} counts each sub-model's epochs"));
-    }
+    let of_kind = |kind: EpochKind| {
+        let runs = cells.iter().filter_map(|cell| cell.runs.first());
+        let runs = runs.filter(|(run, _)| run.epoch_kind == Some(kind));
+        let kinds = distinct(runs.map(|(run, _)| run.kind().to_owned()));
+        (!kinds.is_empty()).then(|| list(&kinds))
+    };
+    let rounds = of_kind(EpochKind::Round)
+        .map(|kinds| format!("a point of {kinds} is a round, of one step or more"));
+    let sub_models =
+        of_kind(EpochKind::SubModel).map(|kinds| format!("{kinds} counts each sub-model's epochs"));
+    let clauses: Vec<String> = rounds.into_iter().chain(sub_models).collect();
     if clauses.is_empty() {
         return String::new();
     }
@@ -169,11 +161,12 @@ mod tests {
     use crate::report::series;
 
     /// The captions of accuracy against epochs and of scaling, with strategies of these kinds.
-    fn captions(kinds: &[&str]) -> Vec<String> {
-        let run = |kind: &str, workers: u64| RunRow {
+    fn captions(kinds: &[(&str, EpochKind)]) -> Vec<String> {
+        let run = |&(kind, epoch_kind): &(&str, EpochKind), workers: u64| RunRow {
             cell: format!("workers={workers} my {kind}"),
             strategy: format!("my {kind}"),
             strategy_kind: Some(kind.to_owned()),
+            epoch_kind: Some(epoch_kind),
             sweep: Sweep::default().with("workers", workers.into()),
             epochs: 10,
             ..RunRow::finished(Measured {
@@ -200,15 +193,20 @@ mod tests {
     #[test]
     fn captions_say_what_counts_as_an_epoch_where_it_is_another_thing() {
         let said = "On epochs: a point of llcg and fedgcn is a round, of one step or more; retexo counts each sub-model's epochs.";
-        for caption in captions(&["llcg", "full", "retexo", "fedgcn"]) {
+        for caption in captions(&[
+            ("llcg", EpochKind::Round),
+            ("full", EpochKind::Pass),
+            ("retexo", EpochKind::SubModel),
+            ("fedgcn", EpochKind::Round),
+        ]) {
             assert!(caption.contains(said), "{caption}");
         }
-        for caption in captions(&["retexo"]) {
+        for caption in captions(&[("retexo", EpochKind::SubModel)]) {
             let said = " On epochs: retexo counts each sub-model's epochs.";
             assert!(caption.contains(said), "{caption}");
             assert!(!caption.contains("round"), "{caption}");
         }
-        for caption in captions(&["full", "varco"]) {
+        for caption in captions(&[("full", EpochKind::Pass), ("varco", EpochKind::Pass)]) {
             assert!(
                 !caption.contains("round") && !caption.contains("sub-model"),
                 "{caption}"

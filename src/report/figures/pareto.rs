@@ -84,12 +84,17 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         caption: format!(
             "Test {metric} (at the epoch of best validation {metric}) against what the whole run takes: node data \
              sent, all that is sent, and simulated time; {}. No strategy is both {} and cheaper than those on \
-             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}{}",
+             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}{}{}",
             seeds_with(cells, "with bars of"),
             if metric == Metric::Accuracy.title() {
                 "more accurate"
             } else {
                 "better"
+            },
+            if cells.iter().any(is_alone) && !cells.iter().all(is_alone) {
+                " A single worker, who has nobody to send to, is on no front."
+            } else {
+                ""
             },
             repartitioned(cells),
             shown.caption(),
@@ -164,6 +169,11 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
     let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
     let y = Axis::linear(&format!("test {metric}"), Unit::Percent, accuracies);
     let every = shown.settings.len();
+    let cells = shown.settings.iter().flat_map(|(_, cells)| cells);
+    let alone: Vec<&str> = cells
+        .filter(|cell| is_alone(cell))
+        .map(|cell| cell.strategy)
+        .collect();
     let mut group = Group {
         panels: Vec::new(),
         fronts: Vec::new(),
@@ -171,7 +181,10 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
     for (settings, series) in panels {
         let spots = spots(&series);
         let points: Vec<(f64, f64)> = spots.iter().map(|spot| (spot.x, spot.y)).collect();
-        let front = front(&points);
+        // Who has nobody to send to is beaten by nobody, and says nothing of the others.
+        let (single, several): (Vec<usize>, Vec<usize>) =
+            (0..series.len()).partition(|&index| alone.contains(&&*series[index].label));
+        let front = front(&points, if several.is_empty() { single } else { several });
         let labels: Vec<String> = (front.iter())
             .map(|index| series[*index].label.clone())
             .collect();
@@ -196,6 +209,11 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         group.panels.push((name, panel));
     }
     Some(group)
+}
+
+/// Whether it was trained by a single worker.
+fn is_alone(cell: &Entrant) -> bool {
+    cell.runs.iter().all(|(run, _)| run.workers == 1)
 }
 
 /// Whether two panels show the same.
@@ -226,9 +244,9 @@ fn stairs(corners: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     line
 }
 
-/// Indices of the points that no other beats in both ways (less x and more y), by growing x.
-fn front(points: &[(f64, f64)]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
+/// Of these points, those that no other of them beats in both ways (less x and more y), by growing
+/// x.
+fn front(points: &[(f64, f64)], mut order: Vec<usize>) -> Vec<usize> {
     // Of equal costs the most accurate comes first, so that it beats the others.
     order.sort_by(|&a, &b| {
         points[a]
@@ -262,7 +280,7 @@ mod tests {
             (10.0, 0.75),
             (20.0, 0.8),
         ];
-        assert_eq!(front(&points), [1, 0]);
+        assert_eq!(front(&points, (0..points.len()).collect()), [1, 0]);
     }
 
     #[test]
@@ -298,7 +316,7 @@ mod tests {
         fn every_point_off_the_front_is_matched_or_beaten_by_one_on_it(
             points in prop::collection::vec((0.0..9.0_f64, 0.0..1.0_f64), 1..30),
         ) {
-            let front = front(&points);
+            let front = front(&points, (0..points.len()).collect());
             for (x, y) in &points {
                 prop_assert!(front.iter().any(|&f| points[f].0 <= *x && points[f].1 >= *y));
             }

@@ -29,7 +29,7 @@ pub(crate) fn measured(claim: &ClaimRow) -> String {
     });
     if claim.measured.is_none() && interval.is_none() && claim.censored > 0 {
         return format!(
-            "nothing: for {} of {} seeds only a bound is known, such as more than the whole training",
+            "nothing: for {} of {} seeds only a bound is known: a target was not reached, a training diverged, or a busy machine took the time",
             claim.censored, claim.seeds
         );
     }
@@ -199,7 +199,7 @@ mod tests {
         (claim.high, claim.censored) = (Some(f64::INFINITY), 3);
         assert_eq!(
             measured(&claim),
-            "nothing: for 3 of 3 seeds only a bound is known, such as more than the whole training"
+            "nothing: for 3 of 3 seeds only a bound is known: a target was not reached, a training diverged, or a busy machine took the time"
         );
         (claim.low, claim.high, claim.censored) = (None, None, 0);
         assert_eq!(measured(&claim), "–");

@@ -114,14 +114,16 @@ fn columns_of(cells: &[Entrant], cell: &Entrant) -> [Ranked; 7] {
         (number.map_or_else(none, text), ranked)
     };
     let (data, ranked) = shown(node_data, format::bytes);
+    let moved = cell.repartitioned().unwrap_or_default();
     [
         (
             accuracy.as_ref().map_or_else(none, format::percent_summary) + diverged,
             cell.accuracy().map(|sum| sum.mean),
         ),
         (
-            format::with_repartition(data, cell.repartitioned().unwrap_or_default()),
-            ranked,
+            format::with_repartition(data, moved),
+            // Who moves nodes in place of their rows sends them all the same.
+            ranked.map(|data| data + moved),
         ),
         // Unranked: it orders cells as the column before it does.
         (fewer, None),

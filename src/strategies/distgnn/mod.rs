@@ -46,11 +46,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::parts::options::GRADIENTS;
-use super::parts::{Gradients, Learner, SummedPass};
+use super::parts::{Gradients, Step, Stepwise, SummedPass, sum_steps};
 use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
 use crate::graph::{EdgeMethod, VertexCut};
-use crate::model::ModelKind;
-use crate::sim::{EpochReport, Planner, Setting, SimError, Worker};
+use crate::model::{Gnn, ModelKind};
+use crate::sim::{Planner, Restoring, Saving, Setting, SimError, Worker};
 use routes::Routes;
 use sums::Sums;
 
@@ -168,30 +168,49 @@ impl Training for Fitted {
         plan::planner(self)
     }
 
+    fn saves(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let (mut model, epochs) = (worker.new_model(), worker.epochs());
-        let mut learner = Learner::new(worker, self.options.gradients, &model, epochs);
         let part = &self.cut.parts[worker.rank()];
         let (nodes, owned) = (part.nodes.clone(), part.owned.iter().copied());
-        let pass = SummedPass::new(worker, nodes, Some(&part.adjacency), owned);
         let shares = sums::shares(&self.setting.dataset.graph, part);
         let routes = &self.routes[worker.rank()];
-        let mut sums = Sums::new(routes, self.options.delay, shares);
-        for epoch in 0..epochs {
-            worker.begin_epoch(epoch)?;
-            let step = pass.step(worker, &model, &mut sums, epoch)?;
-            model = learner.step(worker, model, step.gradient)?;
-            if epoch + 1 == epochs {
-                sums.finish(worker)?;
-            }
-            let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
-            let report = EpochReport {
-                loss: step.loss,
-                scores,
-                ..EpochReport::default()
-            };
-            worker.end_epoch(epoch, report);
-        }
-        Ok(())
+        let mut passes = Passes {
+            pass: SummedPass::new(worker, nodes, Some(&part.adjacency), owned),
+            sums: Sums::new(routes, self.options.delay, shares),
+        };
+        sum_steps(worker, self.options.gradients, 1, &mut passes)
+    }
+}
+
+/// One worker's passes.
+struct Passes<'a> {
+    pass: SummedPass,
+    sums: Sums<'a>,
+}
+
+impl Stepwise for Passes<'_> {
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        epoch: usize,
+        _step: usize,
+    ) -> Result<Step, SimError> {
+        self.pass.step(worker, model, &mut self.sums, epoch)
+    }
+
+    fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
+        self.sums.finish(worker)
+    }
+
+    fn save(&self, _worker: &Worker, into: &mut Saving) {
+        self.sums.save(into);
+    }
+
+    fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        self.sums.restore(from)
     }
 }

@@ -10,16 +10,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use super::routes::Routes;
 use crate::graph::{Csr, CutPart, Peers};
 use crate::model::Matrix;
 use crate::net::{Inbox, Message, Outbox, to_bytes};
-use crate::sim::{Activity, PendingExchange, SimError, Worker};
+use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
 use crate::strategies::parts::server::unpacked;
 use crate::strategies::parts::{Lane, Totals};
 
 /// Which way messages go.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Leg {
     ToOwners,
     ToClones,
@@ -83,6 +85,32 @@ impl<'a> Sums<'a> {
     pub(super) fn finish(&mut self, worker: &mut Worker) -> Result<(), SimError> {
         for (_, pending) in std::mem::take(&mut self.under_way).into_values().flatten() {
             worker.finish_exchange(pending)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sums<'_> {
+    /// Saves which exchanges are under way.
+    pub(super) fn save(&self, into: &mut Saving) {
+        let number = |(leg, pending): &(Leg, PendingExchange)| (*leg, pending.number());
+        let lane = |(&lane, queue): (&Lane, &VecDeque<_>)| {
+            (lane, queue.iter().map(number).collect::<Vec<_>>())
+        };
+        into.put(&self.under_way.iter().map(lane).collect::<Vec<_>>());
+    }
+
+    /// Takes back what was saved.
+    ///
+    /// # Errors
+    /// If something else was.
+    pub(super) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
+        let saved: Vec<(Lane, Vec<(Leg, u64)>)> = from.saved().take()?;
+        for (lane, numbers) in saved {
+            let queue = self.under_way.entry(lane).or_default();
+            for (leg, number) in numbers {
+                queue.push_back((leg, from.exchange(number)?));
+            }
         }
         Ok(())
     }

@@ -27,8 +27,9 @@
 //! theirs, that some are absent `McMahan` et al.'s. The paper encrypts the sums; neither that code
 //! nor this does. There a client gets the features around its nodes themselves and adds them up,
 //! with one hop its second layer gathers their rows too, and each client is scored on its own part
-//! of the graph; here the server's model is, on the whole. Dropout of the input is of the sums, not
-//! of the features in them.
+//! of the graph; here the server's model is, on the whole. Its degrees are those in the client's
+//! subgraph, so that there two hops are not exact at the subgraph's rim. Dropout of the input is of
+//! the sums, not of the features in them.
 
 mod client;
 mod sums;
@@ -41,7 +42,8 @@ use serde::Deserialize;
 use super::parts::plan::{PassPlan, plan_each};
 use super::parts::server::{average, hand_out, plan_average, plan_handing_out, shares};
 use super::{
-    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
+    EpochKind, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::rng::{Purpose, stream};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
@@ -203,6 +205,10 @@ impl Training for FedGcnTraining {
 
     fn epochs(&self) -> usize {
         self.steps.len()
+    }
+
+    fn epoch_kind(&self) -> EpochKind {
+        EpochKind::Round
     }
 
     fn planner(&self) -> Box<dyn Planner> {

@@ -307,6 +307,16 @@ impl Training for Sweeping {
         Ok(())
     }
 
+    fn note(&self) -> Option<String> {
+        let (epochs, every) = (self.epochs(), self.options.repartition_every());
+        let moves = self.options.schedule != Schedule::Fixed;
+        (moves && epochs <= every && self.setting.workers() > 1).then(|| {
+            format!(
+                "its chunks do not move: repartition_every = {every}, and there are {epochs} epochs"
+            )
+        })
+    }
+
     fn saves(&self) -> Result<(), String> {
         Ok(())
     }

@@ -22,17 +22,17 @@
 //! alone.
 //!
 //! Local steps are biased, for they miss the cut edges; the paper's bound on this bias falls with
-//! the correction, whose gradient is exact here (there it is of a batch, and in the authors' code
-//! of sampled neighbours).
+//! the correction, whose gradient is exact here (there it is of a batch).
 //!
-//! Evidence, in two repositories of the authors. `MortezaRamezani/llcg` has the mean weighted by
-//! training nodes, a learning rate of the server's own (0.5 to 20 times the workers'), `⌈K/ρ^r⌉`
+//! Evidence, in two repositories of the authors. `CongWeilin/LLCG-OBG-PyTorch`, for ogbn-products,
+//! has two programs. Where steps are of all nodes, as here, K is 15 in all rounds
+//! (`gnn_with_periodic_avg_corr.py`, `avg_per_num_epoch`), the defaults; its local steps see cut
+//! edges unless asked otherwise. Where they are of 1,024 nodes and sampled neighbours, K = 50 and
+//! ρ = 1.1, and 50 steps are about an epoch. Both have the plain mean, a state of the server's own
+//! and the workers' learning rate. `MortezaRamezani/llcg`, in batches, has the mean weighted by
+//! training nodes, a learning rate of the server's own (0.1 to 20 times the workers'), `⌈K/ρ^r⌉`
 //! steps unless `inc_k` is set, and the workers' mean of Adam's moments for the server's in each
-//! round (`server_opt_sync`). `CongWeilin/LLCG-OBG-PyTorch`, for ogbn-products, has the plain mean,
-//! a state of the server's own, the workers' learning rate, K = 50 and ρ = 1.1. Its steps are
-//! batches of 1,024 nodes, so that 50 of them are about an epoch there; here a step is of all
-//! nodes, and 50 are 50 epochs: fewer bytes, and longer on their own. With K = 1 a first round is
-//! an epoch here, too.
+//! round (`server_opt_sync`), which are sent to it.
 
 mod server;
 
@@ -44,7 +44,8 @@ use super::parts::plan::{pass_alone, pass_over, plan_each};
 use super::parts::server::{SERVER, average, hand_out, plan_average, plan_handing_out};
 use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{
-    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
+    EpochKind, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::model::{BlockShape, Input};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
@@ -59,13 +60,13 @@ pub(super) const REGISTRATION: Registration = Registration {
         options: &[
             OptionInfo {
                 name: "local_steps",
-                default: "50",
-                meaning: "K, local steps of the first round (as in the authors' code for ogbn-products, whose steps are batches of 1,024 nodes; here a step is of all nodes). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all. With 0 there are as many rounds, of the server's steps alone.",
+                default: "15",
+                meaning: "K, local steps of the first round, each of all nodes (15 in the authors' code for ogbn-products where steps are of all nodes, and 50 where they are of 1,024). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all. With 0 there are as many rounds, of the server's steps alone.",
             },
             OptionInfo {
                 name: "rho",
-                default: "1.1",
-                meaning: "ρ, by which a round has more local steps than the one before (the authors' code for ogbn-products; their other code lets K fall); 1 for as many in each.",
+                default: "1",
+                meaning: "ρ, by which a round has more local steps than the one before; 1 for as many in each (the authors' code for ogbn-products where steps are of all nodes; 1.1 where they are of 1,024; their other code lets K fall).",
             },
             OptionInfo {
                 name: "server_steps",
@@ -94,16 +95,15 @@ struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            local_steps: 50,
-            rho: 1.1,
+            local_steps: 15,
+            rho: 1.0,
             server_steps: 1,
             server_learning_rate: None,
         }
     }
 }
 
-/// With fewer rounds than this hardly anything of the method is seen: the default of K, made for
-/// batches, gives so few where a step is of all nodes.
+/// With fewer rounds than this hardly anything of the method is seen.
 const FEW: usize = 5;
 
 struct Llcg(Options);
@@ -205,6 +205,10 @@ impl Training for LlcgTraining {
 
     fn epochs(&self) -> usize {
         self.steps.len()
+    }
+
+    fn epoch_kind(&self) -> EpochKind {
+        EpochKind::Round
     }
 
     fn note(&self) -> Option<String> {

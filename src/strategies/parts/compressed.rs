@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{CodecChoice, EpochExchange, ExchangePoint, Feedback, HIGHEST_RATIO, Schedule, Wire};
-use crate::model::RowForm;
+use crate::model::{ModelSpec, RowForm};
 use crate::net::{Codec, CodecKey, DifferenceMemory, Gauge, HeldRows, Watched, Watcher, Way};
 use crate::sim::{Decision, Restoring, Saved, Saving, Setting, SimError};
 use crate::strategies::{OptionError, options};
@@ -309,6 +309,36 @@ impl RowWires {
             Some(Decision::Ratio(ratio)) => *ratio,
             _ => self.compression.schedule.least_ratio(epoch, self.epochs),
         }
+    }
+
+    /// What to know where a greater ratio is asked for than rows of so few columns have.
+    pub(crate) fn note(&self, model: &ModelSpec) -> Option<String> {
+        let Compression {
+            codec,
+            schedule,
+            rescale,
+            ..
+        } = &self.compression;
+        let codec = codec.as_ref().filter(|codec| codec.follows_ratio())?;
+        let layers = usize::from(self.keeps_features())
+            ..self.forms.len() - usize::from(!self.compression.compress_last);
+        let widths = layers.map(|layer| model.layer(layer).width(self.forms[layer]));
+        let columns = widths.max()?;
+        // The first is the greatest.
+        let asked = schedule.ratio(0, self.epochs, &[]);
+        // As many rows as a message may well have, beside which its head is nothing.
+        let rows = 1000;
+        let bytes = |ratio: f64| {
+            let codec = codec.at(ratio, *rescale, &self.state().memory);
+            codec.encoded_bytes(rows, columns).0
+        };
+        let plain = (4 * rows * columns) as f64;
+        (asked > 2.0 && bytes(asked) == bytes(asked / 2.0)).then(|| {
+            format!(
+                "asks for a ratio of {asked}, and rows of at most {columns} columns become no more than {:.1} times smaller",
+                plain / bytes(asked).max(1) as f64
+            )
+        })
     }
 
     /// A fresh state of one worker.

@@ -242,6 +242,24 @@ impl Training for RowTraining {
         partition_parallel_with(worker, sent, self.when(), &mut memory)
     }
 
+    fn note(&self) -> Option<String> {
+        let epochs = self.epochs();
+        let every = self
+            .exchange
+            .repartition
+            .every
+            .filter(|&every| every >= epochs);
+        let stay = every.map(|every| {
+            format!("no node changes workers: repartition_every = {every}, and there are {epochs} epochs")
+        });
+        let crosses = self.exchange.crosses && self.setting.workers() > 1;
+        let ratio = crosses
+            .then(|| self.wires.note(&self.setting.model))
+            .flatten();
+        let notes: Vec<String> = ratio.into_iter().chain(stay).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
     fn saves(&self) -> Result<(), String> {
         Ok(())
     }

@@ -19,6 +19,14 @@ pub trait Stepwise {
         step: usize,
     ) -> Result<Step, SimError>;
 
+    /// Waits for what is still under way after the last step. Default: nothing is.
+    ///
+    /// # Errors
+    /// If communication fails.
+    fn finish(&mut self, _worker: &mut Worker) -> Result<(), SimError> {
+        Ok(())
+    }
+
     /// What else there is to tell of an epoch. Default: nothing.
     fn report(&self, _worker: &Worker, _epoch: usize) -> EpochReport {
         EpochReport::default()
@@ -61,6 +69,9 @@ pub fn sum_steps(
             let step = program.step(worker, &model, epoch, at)?;
             model = learner.step(worker, model, step.gradient)?;
             loss += step.loss;
+        }
+        if epoch + 1 == worker.epochs() {
+            program.finish(worker)?;
         }
         let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
         let report = EpochReport {

@@ -54,7 +54,7 @@ use super::{Clients, initial};
 use crate::graph::Features;
 use crate::model::{Aggregation, Block, Input, ModelSpec, NamedParameter, Targets, mean_targets};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
-use crate::strategies::Training;
+use crate::strategies::{EpochKind, Training};
 
 /// What all clients know, in the order of the nodes: so it does not matter who holds which.
 struct Shared {
@@ -74,6 +74,10 @@ impl Training for Clients {
 
     fn epochs(&self) -> usize {
         self.rounds.first(self.setting.model.layers() + 1)
+    }
+
+    fn epoch_kind(&self) -> EpochKind {
+        EpochKind::SubModel
     }
 
     fn planner(&self) -> Box<dyn Planner> {

@@ -19,10 +19,10 @@ use crate::sim::{
     Activity, EpochReport, Inference, NodeRows, Planner, Restoring, Saved, Saving, Scores, Setting,
     SimError, Worker,
 };
-use crate::strategies::Training;
 use crate::strategies::parts::{
     CodecState, Gradients, HaloExchange, Learner, LocalGraph, Wire, forward_error,
 };
+use crate::strategies::{EpochKind, Training};
 
 impl Training for Workers {
     fn setting(&self) -> &Arc<Setting> {
@@ -31,6 +31,10 @@ impl Training for Workers {
 
     fn epochs(&self) -> usize {
         self.rounds.first(self.setting.model.layers())
+    }
+
+    fn epoch_kind(&self) -> EpochKind {
+        EpochKind::SubModel
     }
 
     fn planner(&self) -> Box<dyn Planner> {
