@@ -31,6 +31,22 @@ impl<T: Default> Peers<T> {
     }
 }
 
+impl Peers<usize> {
+    /// So many of something that a worker has of all others, equally many of each: one more of
+    /// those next to it where that does not come out even.
+    pub(crate) fn dealt(rank: usize, workers: usize, all: usize) -> Self {
+        let others = (workers - 1).max(1);
+        let mut dealt = Self::default();
+        for ahead in 1..workers {
+            let count = all / others + usize::from(ahead <= all % others);
+            if count > 0 {
+                *dealt.of((rank + ahead) % workers) = count;
+            }
+        }
+        dealt
+    }
+}
+
 impl<T> Index<usize> for Peers<T> {
     type Output = T;
 

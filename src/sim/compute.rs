@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ComputeConfig, SimError, Timing};
+use super::{ComputeConfig, ProfileSpec, SimError, Timing};
 use crate::model::Work;
 use crate::net::{DeviceCost, Seconds, SumCost, Topology};
 
@@ -31,6 +31,9 @@ pub struct DeviceProfile {
 /// measured run before quoting absolute times.
 const EFFICIENCY: f64 = 0.5;
 
+/// Time to start one kernel of an accelerator. Assumed: data sheets state none.
+pub(super) const LAUNCH: Seconds = Seconds(10e-6);
+
 /// Profiles for modelled compute.
 pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
     DeviceProfile {
@@ -47,8 +50,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "t4",
         operations_per_second: 8.1e12,
         bytes_per_second: 320e9,
-        // Assumed, here and below: data sheets state none.
-        launch: Seconds(10e-6),
+        launch: LAUNCH,
         host_bytes_per_second: Some(15.75e9),
         memory: Some(16_000_000_000),
         source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, 16 GB, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
@@ -57,7 +59,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "v100",
         operations_per_second: 15.7e12,
         bytes_per_second: 900e9,
-        launch: Seconds(10e-6),
+        launch: LAUNCH,
         host_bytes_per_second: Some(15.75e9),
         memory: Some(32_000_000_000),
         source: "NVIDIA V100 SXM2 data sheet: 15.7 TFLOPS FP32, 900 GB/s, 32 GB, PCIe 3.0 x16",
@@ -66,7 +68,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "a100",
         operations_per_second: 19.5e12,
         bytes_per_second: 1_555e9,
-        launch: Seconds(10e-6),
+        launch: LAUNCH,
         host_bytes_per_second: Some(31.5e9),
         memory: Some(40_000_000_000),
         source: "NVIDIA A100 40 GB data sheet: 19.5 TFLOPS FP32, 1,555 GB/s, PCIe 4.0 x16",
@@ -75,7 +77,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         name: "h100",
         operations_per_second: 66.9e12,
         bytes_per_second: 3_350e9,
-        launch: Seconds(10e-6),
+        launch: LAUNCH,
         host_bytes_per_second: Some(63e9),
         memory: Some(80_000_000_000),
         source: "NVIDIA H100 SXM data sheet: 67 TFLOPS FP32, 3.35 TB/s, 80 GB, PCIe 5.0 x16",
@@ -97,6 +99,37 @@ impl DeviceProfile {
             SimError::Input(format!(
                 "there is no device profile \"{name}\"; did you mean \"{nearest}\"? (`grapevine list devices` shows all)"
             ))
+        })
+    }
+
+    /// The device that an experiment file asks for.
+    ///
+    /// # Errors
+    /// If there is no profile of that name, or a figure is no positive number.
+    pub fn of(spec: &ProfileSpec) -> Result<Self, SimError> {
+        let sheet = match spec {
+            ProfileSpec::Named(name) => return Self::named(name),
+            ProfileSpec::Own(sheet) => sheet,
+        };
+        for (key, figure) in [
+            ("operations_per_second", Some(sheet.operations_per_second)),
+            ("bytes_per_second", Some(sheet.bytes_per_second)),
+            ("host_bytes_per_second", sheet.host_bytes_per_second),
+            ("memory", sheet.memory.map(|memory| memory.0 as f64)),
+        ] {
+            if figure.is_some_and(|figure| !(figure > 0.0 && figure.is_finite())) {
+                let what = format!("`{key}` of a device must be a number above 0");
+                return Err(SimError::Input(what));
+            }
+        }
+        Ok(Self {
+            name: "of the experiment file",
+            operations_per_second: sheet.operations_per_second,
+            bytes_per_second: sheet.bytes_per_second,
+            launch: sheet.launch,
+            host_bytes_per_second: sheet.host_bytes_per_second,
+            memory: sheet.memory.map(|memory| memory.0),
+            source: "the experiment file",
         })
     }
 
@@ -156,8 +189,8 @@ impl ComputeTiming {
                 ))
             };
         };
-        let device = |name: &str| {
-            let profile = DeviceProfile::named(name)?;
+        let device = |spec: &ProfileSpec| {
+            let profile = DeviceProfile::of(spec)?;
             Ok::<_, SimError>(DeviceProfile {
                 // Without staging the device sends from its own memory, as if no bus were between.
                 host_bytes_per_second: profile.host_bytes_per_second.filter(|_| modelled.staging),
@@ -286,6 +319,38 @@ mod tests {
         let twice = twice.replace("}]", "}, { rank = 0, profile = \"a100\" }]");
         let refused = ComputeTiming::new(&toml::from_str(&twice).unwrap(), 3).unwrap_err();
         assert!(refused.to_string().contains("worker 0 twice"), "{refused}");
+    }
+
+    #[test]
+    fn a_data_sheet_is_as_good_as_a_name() {
+        let own = "timing = { profile = { operations_per_second = 8.1e12, bytes_per_second = 320e9, \
+                   host_bytes_per_second = 15.75e9, memory = \"16GB\" } }";
+        let [own, named] = [own, "timing = { profile = \"t4\" }"].map(|text| {
+            let config: ComputeConfig = toml::from_str(text).unwrap();
+            let again: ComputeConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+            assert_eq!(again, config, "as it is resolved");
+            let timing = ComputeTiming::new(&config, 1).unwrap();
+            *timing.device(0).unwrap()
+        });
+        let [name, source] = [named.name, named.source];
+        assert_eq!(
+            DeviceProfile {
+                name,
+                source,
+                ..own
+            },
+            named
+        );
+        let few: Result<ComputeConfig, _> =
+            toml::from_str("timing = { profile = { bytes_per_second = 1e9 } }");
+        few.unwrap_err();
+        let bad = "timing = { profile = { operations_per_second = 0.0, bytes_per_second = 1e9 } }";
+        let refused = ComputeTiming::new(&toml::from_str(bad).unwrap(), 1).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.contains("`operations_per_second` of a device"),
+            "{said}"
+        );
     }
 
     #[test]

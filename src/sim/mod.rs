@@ -57,8 +57,8 @@ pub use record::{EpochRecord, EpochReport, Observer, Outcome, Scores};
 pub use run::{Run, simulate};
 pub use setting::{Repartitioner, Setting, Shard};
 pub use spec::{
-    Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, Timing, TrainingConfig,
-    WorkerProfile,
+    Backend, ComputeConfig, DeviceConfig, MeasuredTiming, ModelledTiming, OwnProfile, ProfileSpec,
+    Timing, TrainingConfig, WorkerProfile,
 };
 pub(crate) use speed::{OperationTime, most_nodes, time_operations};
 pub use trace::{Doing, Flight, Span, Trace};

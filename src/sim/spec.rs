@@ -1,7 +1,12 @@
 //! What an experiment file may say about training, devices and the timing of compute.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::compute::LAUNCH;
 use crate::graph::BatchSpec;
 use crate::net::{Bytes, Seconds};
 
@@ -100,13 +105,70 @@ pub struct ComputeConfig {
 }
 
 /// A worker that computes on a device of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerProfile {
     /// Which worker.
     pub rank: usize,
-    /// Name of its profile; see `grapevine list devices`.
-    pub profile: String,
+    /// Its device.
+    pub profile: ProfileSpec,
+}
+
+/// A device by the name of its profile, or by its data sheet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ProfileSpec {
+    /// One of those that `grapevine list devices` shows.
+    Named(String),
+    /// `{ operations_per_second = …, bytes_per_second = … }`: one that has none.
+    Own(OwnProfile),
+}
+
+/// A device by the peak figures of its data sheet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnProfile {
+    /// Single-precision operations per second.
+    pub operations_per_second: f64,
+    /// Bytes per second from and to its memory.
+    pub bytes_per_second: f64,
+    /// Bytes per second between its memory and its host's, each way. Default: these are one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_bytes_per_second: Option<f64>,
+    /// Its memory. Default: not known, so that nothing is said of what fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Time to start one kernel. Default 10 us, as assumed for all accelerators that have a name.
+    #[serde(default = "launch")]
+    pub launch: Seconds,
+}
+
+fn launch() -> Seconds {
+    LAUNCH
+}
+
+// Not derived, as of several forms serde says no more than that none fits.
+impl<'de> Deserialize<'de> for ProfileSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrSheet;
+        impl<'de> Visitor<'de> for NameOrSheet {
+            type Value = ProfileSpec;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a profile, or a table with `operations_per_second` and `bytes_per_second`")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<ProfileSpec, E> {
+                Ok(ProfileSpec::Named(name.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, sheet: A) -> Result<ProfileSpec, A::Error> {
+                let sheet = OwnProfile::deserialize(MapAccessDeserializer::new(sheet));
+                sheet.map(ProfileSpec::Own)
+            }
+        }
+        deserializer.deserialize_any(NameOrSheet)
+    }
 }
 
 /// How long computing takes in virtual time.
@@ -140,11 +202,11 @@ pub enum MeasuredTiming {
 }
 
 /// Timing from a device profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelledTiming {
-    /// Name of a profile; see `grapevine list devices`.
-    pub profile: String,
+    /// The device of all workers.
+    pub profile: ProfileSpec,
     /// Whether messages are copied through the host's memory, as in BNS-GCN and `PipeGCN`, whose
     /// programs communicate by Gloo. Default true; false where accelerators talk to each other
     /// directly.

@@ -55,9 +55,10 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether that plan asks the law where a sample or a chunk leads, which is known of random
-    /// parts alone. Default: no, how much crosses is enough.
-    fn plans_from_law(&self) -> bool {
+    /// Whether that plan, with or without mini-batches, asks the law where a sample or a chunk
+    /// leads, which is known of random parts alone. Default: no, how much crosses is enough.
+    fn plans_from_law(&self, batches: bool) -> bool {
+        let _ = batches;
         false
     }
 

@@ -264,7 +264,9 @@ fn sampled(scale: u32, drawn: bool, batch: &str) -> String {
         "kind = \"distdgl\"\nlabel = \"plain\"\nprefetch = false\n[[strategy]]\nkind = \"distdgl\"\n\
          [[strategy]]\nkind = \"distdgl\"\nlabel = \"cached\"\ncache = \"grappa-halo\"\n\
          [[strategy]]\nkind = \"grappa\"\n[[strategy]]\nkind = \"grappa\"\nlabel = \"chunks\"\nchunks = 32\nrepartition_every = 1\n\
-         [[strategy]]\nkind = \"grappa\"\nlabel = \"again\"\nrepartition_every = 1\nkeep_halo = false\n"
+         [[strategy]]\nkind = \"grappa\"\nlabel = \"again\"\nrepartition_every = 1\nkeep_halo = false\n\
+         [[strategy]]\nkind = \"full\"\n[[strategy]]\nkind = \"full\"\nlabel = \"resent\"\ncache_features = false\n\
+         [[strategy]]\nkind = \"fixed\"\nratio = 4\n[[strategy]]\nkind = \"isolated\"\n[[strategy]]\nkind = \"adaqp\"\nbits = 4\n"
     };
     let file = FILE
         .replace(counts, &data)

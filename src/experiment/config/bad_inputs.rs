@@ -51,6 +51,16 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "x.toml:20: in [[compute.worker]]: `profile` cannot be \"t5\". Possible values: cpu-core, t4, v100, a100, h100",
     ),
     (
+        "profile = \"a100\"",
+        "profile = { operations_per_second = 1e12, bytes_per_second = -1.0 }",
+        "x.toml:19: in [compute.timing]: `profile` `bytes_per_second` of a device must be a number above 0",
+    ),
+    (
+        "profile = \"a100\"",
+        "profile = { operations_per_second = 1e12 }",
+        "x.toml:19: in [compute.timing.profile]: the key `bytes_per_second` is missing; add it",
+    ),
+    (
         "ratio = 8",
         "rate = 8",
         "x.toml:24: in [[strategy]]: unknown key `rate`; did you mean `ratio`? Possible keys: \

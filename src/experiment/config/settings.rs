@@ -9,8 +9,8 @@ use crate::graph::{
 use crate::model::{ModelConfig, OptimizerConfig};
 use crate::net::NetworkSpec;
 use crate::sim::{
-    Backend, ComputeConfig, ComputeTiming, DEVICE_PROFILES, DeviceConfig, ModelledTiming, Timing,
-    TrainingConfig,
+    Backend, ComputeConfig, ComputeTiming, DEVICE_PROFILES, DeviceConfig, DeviceProfile,
+    ModelledTiming, ProfileSpec, Timing, TrainingConfig,
 };
 
 use super::check::{self, Checks};
@@ -109,13 +109,18 @@ fn check(settings: &Settings, document: &Document) -> Result<(), ConfigError> {
         "are for backend = \"wgpu\" only: leave them out",
     )?;
     let profiles: Vec<&str> = DEVICE_PROFILES.iter().map(|profile| profile.name).collect();
+    let known = |section: &str, profile: &ProfileSpec| match profile {
+        ProfileSpec::Named(name) => of(section).known(name, "profile", &profiles),
+        ProfileSpec::Own(_) => DeviceProfile::of(profile)
+            .map(|_| ())
+            .or_else(|error| of(section).that(false, "profile", &error.to_string())),
+    };
     if let Timing::Modelled(timing) = &settings.compute.timing {
-        of("compute.timing").known(&timing.profile, "profile", &profiles)?;
+        known("compute.timing", &timing.profile)?;
     }
     let compute = &settings.compute;
     for (place, one) in compute.workers.iter().enumerate() {
-        let section = format!("compute.worker.{place}");
-        of(&section).known(&one.profile, "profile", &profiles)?;
+        known(&format!("compute.worker.{place}"), &one.profile)?;
     }
     if let Err(error) = ComputeTiming::new(compute, settings.partition.workers) {
         of("compute").that(false, "worker", &error.to_string())?;

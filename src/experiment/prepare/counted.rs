@@ -143,7 +143,7 @@ impl Preparation<'_> {
         (counts, counted): (&CountSpec, &Counted),
     ) -> Result<Arc<CutFit>, Error> {
         let method = |what: &str| cell.refuse("partition.method", what.to_owned());
-        if strategy.plans_from_law() {
+        if strategy.plans_from_law(cell.settings.training.batch.is_some()) {
             if cell.settings.partition.method == PartitionMethod::Random {
                 let what = format!(
                     "divides the graph by \"{}\" itself, and with `dataset.counts` it is known of random parts alone where a \

@@ -67,7 +67,10 @@ impl RunRow {
             ..measured
         };
         match (self.measured, other.measured) {
-            (Some(one), Some(other)) => counted(one) == counted(other),
+            // No training takes no time.
+            (Some(one), Some(other)) if one.simulated_seconds > 0.0 => {
+                counted(one) == counted(other)
+            }
             _ => false,
         }
     }

@@ -37,7 +37,7 @@ fn claims_have_the_documented_columns_in_order() {
             "quantity"
         ]
     );
-    assert_eq!(names::<RunRow>().len(), 53);
+    assert_eq!(names::<RunRow>().len(), 55);
     assert_eq!(names::<EpochRow>().len(), 20);
     assert_eq!(names::<TrafficRow>().len(), 11);
 }
@@ -83,7 +83,7 @@ fn what_was_to_be_measured_is_null_where_a_run_failed() {
         });
         null.map(|(column, _)| column.name).collect::<Vec<_>>()
     };
-    assert_eq!(nulls(0).len(), 32);
+    assert_eq!(nulls(0).len(), 33);
     for column in [
         "parameters",
         "payload_bytes",

@@ -161,10 +161,9 @@ impl CutFit {
             })
             .collect();
         let shape = self.shape.raised(self.busiest.times(nodes, end));
-        for (from, shares) in (0_u32..).zip(&shape) {
-            for (to, share) in (0_u32..).zip(shares) {
-                // Nobody has more rows to send than it owns.
-                let sent = ((rows * share).round() as usize).min(owned[from as usize]);
+        let sent = shared_out(rows, &shape, &owned);
+        for (from, row) in (0_u32..).zip(sent) {
+            for (to, sent) in (0_u32..).zip(row) {
                 if sent > 0 {
                     parts[from as usize].sends.push((to, sent));
                     let receiver = &mut parts[to as usize];
@@ -207,6 +206,31 @@ impl CutFit {
             off(&self.busiest),
         )
     }
+}
+
+/// So many rows by these shares, `[from][to]`. Nobody has more rows to send than it owns: what is
+/// too much for one comes from the others, as far as they have it.
+fn shared_out(rows: f64, shares: &[Vec<f64>], owned: &[usize]) -> Vec<Vec<usize>> {
+    let sent = |times: f64| {
+        let of_worker = |(shares, &owned): (&Vec<f64>, &usize)| {
+            let row = shares
+                .iter()
+                .map(|share| (times * rows * share).min(owned as f64));
+            row.collect::<Vec<f64>>()
+        };
+        shares.iter().zip(owned).map(of_worker).collect::<Vec<_>>()
+    };
+    let mut times = 1.0;
+    // Each time those who can make good what was missing; where nobody can, it stays missing.
+    for _ in 0..20 {
+        let all: f64 = sent(times).iter().flatten().sum();
+        if all <= 0.0 || all >= rows * (1.0 - 1e-6) {
+            break;
+        }
+        times *= rows / all;
+    }
+    let whole = |row: Vec<f64>| row.into_iter().map(|rows| rows.round() as usize).collect();
+    sent(times).into_iter().map(whole).collect()
 }
 
 impl Trend {
@@ -411,6 +435,16 @@ mod tests {
         );
         let mut pairs = own.iter().flatten().zip(fit.shape.rows.iter().flatten());
         assert!(pairs.all(|(one, other)| (one - other).abs() < 1e-9));
+    }
+
+    #[test]
+    fn what_one_does_not_own_comes_from_the_others() {
+        let shares = [vec![0.0, 0.5], vec![0.5, 0.0]];
+        let sent = |rows, owned: [usize; 2]| shared_out(rows, &shares, &owned);
+        assert_eq!(sent(100.0, [60, 60]), [[0, 50], [50, 0]]);
+        assert_eq!(sent(100.0, [10, 1000]), [[0, 10], [90, 0]]);
+        assert_eq!(sent(100.0, [10, 20]), [[0, 10], [20, 0]], "nobody has more");
+        assert_eq!(sent(0.0, [10, 20]), [[0, 0], [0, 0]]);
     }
 
     #[test]

@@ -46,8 +46,54 @@ pub(crate) struct Reached {
 pub(crate) struct Frontiers {
     /// Unique nodes before the first hop and after each, `[hops + 1, populations]`.
     pub rows: Vec<Vec<Reached>>,
+    /// Chance of a node to be in each, `[hops + 1, populations, classes]`.
+    pub(crate) chances: Vec<Vec<Vec<f64>>>,
+    /// Neighbours that each hop draws for the nodes of a population, by their class, `[hops,
+    /// populations, classes]`.
+    pub(crate) draws: Vec<Vec<Vec<f64>>>,
+}
+
+impl Frontiers {
     /// Chance of a node to be among the outermost inputs, `[populations, classes]`.
-    pub inputs: Vec<Vec<f64>>,
+    pub(crate) fn inputs(&self) -> &[Vec<f64>] {
+        self.chances.last().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl NodeClass {
+    /// Edges of a node of this class, each counted once, along which neighbours were drawn in so
+    /// many `steps`, in each of which it drew with this chance: of d edges along min(fan-out, d).
+    pub(crate) fn edges_drawn(&self, fanout: usize, chance: f64, steps: i32) -> f64 {
+        let of = |degree: f64| {
+            let share = (fanout as f64 / degree).min(1.0);
+            degree * (1.0 - (1.0 - chance * share).powi(steps))
+        };
+        let certain = self.chances.iter().all(|&(_, chance)| chance >= 1.0);
+        // So many neighbours are never far from their mean.
+        if certain || self.degree > 100.0 {
+            return if self.degree > 0.0 {
+                of(self.degree)
+            } else {
+                0.0
+            };
+        }
+        let (mut known, mut expected) = ((-self.degree).exp(), 0.0);
+        for degree in 1..=200 {
+            known *= self.degree / f64::from(degree);
+            expected += known * of(f64::from(degree));
+        }
+        expected
+    }
+}
+
+/// The chance of a node of a class to be among so many neighbours that were drawn of the class.
+pub(crate) fn drawn(class: &NodeClass, draws: f64) -> f64 {
+    if class.nodes == 0.0 {
+        return 0.0;
+    }
+    let mut met = Met::nothing(class, 1.0, 1.0);
+    met.draw(draws / class.nodes);
+    1.0 - met.not_drawn
 }
 
 /// A step with a fan-out for each hop, from the batch outwards. Neighbours outside all populations
@@ -68,17 +114,20 @@ pub(crate) fn frontiers(
         .map(|class| Met::nothing(class, seen, spreading))
         .collect();
     let seeds = |one: &Population| (one.seeds / (one.share * all)).min(1.0);
-    let mut rows = Vec::with_capacity(fanouts.len() + 1);
+    let (mut rows, mut chances, mut draws) = (Vec::new(), Vec::new(), Vec::new());
     for hop in 0..=fanouts.len() {
         // After the last hop nothing is drawn.
         let fanout = fanouts.get(hop).copied().unwrap_or(0);
         let mut drawn = vec![0.0; classes.len()];
         let mut before = Vec::with_capacity(populations.len());
+        let (mut there, mut of_all) = (Vec::new(), Vec::new());
         for population in populations {
             let mut reached = Reached::default();
+            let (mut chance, mut own) = (Vec::new(), vec![0.0; classes.len()]);
             for (class, met) in classes.iter().zip(&met) {
                 let nodes = class.nodes * population.share;
                 let unmet = (1.0 - seeds(population)) * met.not_drawn;
+                chance.push(1.0 - unmet);
                 reached.nodes += nodes * (1.0 - unmet);
                 // There is nobody to draw, and shares of neighbours are divided by their number.
                 if !population.spreads || class.degree == 0.0 || hop == fanouts.len() {
@@ -89,27 +138,31 @@ pub(crate) fn frontiers(
                 reached.edges += edges;
                 reached.looked_at += nodes * (met.mean - unmet * met.left);
                 let new = (edges - nodes * met.back(fanout)).max(0.0);
-                for (drawn, neighbours) in drawn.iter_mut().zip(&class.neighbours) {
+                let to = drawn.iter_mut().zip(&mut own).zip(&class.neighbours);
+                for ((drawn, own), neighbours) in to {
                     *drawn += new * neighbours / class.degree;
+                    *own += edges * neighbours / class.degree;
                 }
             }
             before.push(reached);
+            there.push(chance);
+            of_all.push(own);
         }
         rows.push(before);
+        chances.push(there);
+        if hop < fanouts.len() {
+            draws.push(of_all);
+        }
         for ((class, met), drawn) in classes.iter().zip(&mut met).zip(&drawn) {
             if class.nodes > 0.0 {
                 met.draw(drawn / (class.nodes * seen));
             }
         }
     }
-    let chance = |seeds: f64| {
-        met.iter()
-            .map(move |met| 1.0 - (1.0 - seeds) * met.not_drawn)
-    };
-    let inputs = populations.iter().map(|one| chance(seeds(one)).collect());
     Frontiers {
         rows,
-        inputs: inputs.collect(),
+        chances,
+        draws,
     }
 }
 

@@ -198,8 +198,12 @@ impl Strategy for AdaQp {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches && self.adaptive.is_none()
+    fn plans_from_counts(&self, _: bool) -> bool {
+        self.adaptive.is_none()
+    }
+
+    fn plans_from_law(&self, batches: bool) -> bool {
+        batches
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {

@@ -140,7 +140,7 @@ impl Expectation {
             let inputs = round(total(&met.rows[hops], |rows| rows.nodes));
             let input = InputShape::dense(inputs, self.width);
             expected.inputs.push((inputs > 0).then_some(input));
-            expected.fetched.push(dealt(rank, workers, fetched));
+            expected.fetched.push(Peers::dealt(rank, workers, fetched));
         }
         expected
     }
@@ -166,7 +166,7 @@ impl Expectation {
 impl Cache {
     /// Rows that come in a step, after which some of them are kept.
     fn fetch(&mut self, law: &ExpectedGraph, met: &Frontiers, others: f64) -> f64 {
-        let Some(chances) = met.inputs.get(1) else {
+        let Some(chances) = met.inputs().get(1) else {
             return 0.0;
         };
         let mut rows = 0.0;
@@ -182,8 +182,8 @@ impl Cache {
 /// What a worker does at a hop, given what it begins and ends with: of its own nodes and of others.
 fn hop_of(rank: usize, workers: usize, before: &[Reached], after: &[Reached]) -> Hop {
     let others = before.get(1).copied().unwrap_or_default();
-    let [nodes, neighbours, looked_at] =
-        [others.nodes, others.edges, others.looked_at].map(|all| dealt(rank, workers, round(all)));
+    let [nodes, neighbours, looked_at] = [others.nodes, others.edges, others.looked_at]
+        .map(|all| Peers::dealt(rank, workers, round(all)));
     let mut asks = Peers::default();
     for (owner, &nodes) in nodes.iter() {
         *asks.of(owner) = Draws {
@@ -203,17 +203,4 @@ fn hop_of(rank: usize, workers: usize, before: &[Reached], after: &[Reached]) ->
 
 fn total(rows: &[Reached], of: fn(&Reached) -> f64) -> f64 {
     rows.iter().map(of).sum()
-}
-
-/// So many of something that a worker asks of all others, by owner: those next to it first.
-fn dealt(rank: usize, workers: usize, all: usize) -> Peers<usize> {
-    let others = (workers - 1).max(1);
-    let mut dealt = Peers::default();
-    for ahead in 1..workers {
-        let count = all / others + usize::from(ahead <= all % others);
-        if count > 0 {
-            *dealt.of((rank + ahead) % workers) = count;
-        }
-    }
-    dealt
 }

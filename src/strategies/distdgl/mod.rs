@@ -157,7 +157,7 @@ impl Strategy for DistDgl {
         true
     }
 
-    fn plans_from_law(&self) -> bool {
+    fn plans_from_law(&self, _: bool) -> bool {
         true
     }
 

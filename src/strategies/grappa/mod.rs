@@ -137,7 +137,7 @@ impl Strategy for Grappa {
         true
     }
 
-    fn plans_from_law(&self) -> bool {
+    fn plans_from_law(&self, _: bool) -> bool {
         true
     }
 

@@ -98,8 +98,12 @@ impl Strategy for RowExchange {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches && !self.looks_at_change() && self.repartition.every.is_none()
+    fn plans_from_counts(&self, _: bool) -> bool {
+        !self.looks_at_change() && self.repartition.every.is_none()
+    }
+
+    fn plans_from_law(&self, batches: bool) -> bool {
+        batches
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::expected_batches::ExpectedBatches;
 use super::{
     Arrivals, Asks, Crosses, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features,
 };
@@ -15,23 +16,37 @@ pub(super) struct BatchPlan {
     setting: Arc<Setting>,
     form: BatchForm,
     by_layer: bool,
-    rehearsal: Rehearsal,
+    drawing: Drawing,
     arrivals: Arrivals,
     at: (usize, usize),
     draws: StepDraws,
+}
+
+/// How it is known what is drawn.
+enum Drawing {
+    /// By drawing it.
+    Rehearsed(Rehearsal),
+    /// In expectation, of a graph that is known by its law.
+    Expected(ExpectedBatches),
 }
 
 impl BatchPlan {
     /// None without mini-batches.
     pub(super) fn new(setting: &Arc<Setting>, form: BatchForm, by_layer: bool) -> Option<Self> {
         let batches = Arc::clone(setting.batches.as_ref()?);
-        let rehearsal = Rehearsal::new(Arc::clone(&setting.boundary), batches, form);
-        Some(Self {
-            rehearsal: if setting.plans_work {
+        let drawing = if let Some(law) = &setting.law {
+            let of = (setting.steps(), setting.workers());
+            Drawing::Expected(ExpectedBatches::new(Arc::clone(law), batches, of, form))
+        } else {
+            let rehearsal = Rehearsal::new(Arc::clone(&setting.boundary), batches, form);
+            Drawing::Rehearsed(if setting.plans_work {
                 rehearsal
             } else {
                 rehearsal.of_messages()
-            },
+            })
+        };
+        Some(Self {
+            drawing,
             arrivals: Arrivals::new(Arc::clone(setting)),
             setting: Arc::clone(setting),
             form,
@@ -43,13 +58,19 @@ impl BatchPlan {
 
     /// Number of steps of an epoch.
     pub(super) const fn steps(&self) -> usize {
-        self.rehearsal.steps()
+        match &self.drawing {
+            Drawing::Rehearsed(rehearsal) => rehearsal.steps(),
+            Drawing::Expected(expected) => expected.steps(),
+        }
     }
 
     /// Draws for all workers in a step.
     pub(super) fn begin(&mut self, epoch: usize, step: usize) {
         self.at = (epoch, step);
-        self.draws = self.rehearsal.play(epoch, step);
+        self.draws = match &mut self.drawing {
+            Drawing::Rehearsed(rehearsal) => rehearsal.play(epoch, step),
+            Drawing::Expected(expected) => expected.play(step),
+        };
     }
 
     /// What worker `rank` does in it, until gradients are summed.
@@ -122,7 +143,7 @@ impl BatchPlan {
                 }
             }
             if layer == 0 && product_crosses {
-                features = self.made_features(track, rank, &draw.made_rows);
+                features = self.made_features(track, rank, draw);
             } else if layer == 0 && draw.inputs > 0 {
                 track.compute(Work::pass(draw.inputs * model.features()));
                 features = Some(self.features(rank, draw, wires.first().and_then(Option::as_ref)));
@@ -133,18 +154,30 @@ impl BatchPlan {
     }
 
     /// The features of own rows of which the product crosses; none for no rows.
-    fn made_features(&self, track: &mut Track, rank: usize, rows: &[u32]) -> Option<InputShape> {
-        if rows.is_empty() {
+    fn made_features(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        draw: &LayerDraw,
+    ) -> Option<InputShape> {
+        if draw.made == 0 {
             return None;
         }
-        track.compute(Work::pass(rows.len() * self.setting.model.features()));
+        let width = self.setting.model.features();
+        track.compute(Work::pass(draw.made * width));
+        if self.setting.law.is_some() {
+            return Some(InputShape::dense(draw.made, width));
+        }
         let owned = &self.setting.boundary.parts[rank].owned;
-        let nodes = rows.iter().map(|&row| owned[row as usize]);
+        let nodes = draw.made_rows.iter().map(|&row| owned[row as usize]);
         Some(InputShape::of(&self.setting.dataset.features, nodes))
     }
 
     /// The features of a step as they lie in memory.
     fn features(&self, rank: usize, draw: &LayerDraw, wire: Option<&Wire>) -> InputShape {
+        if self.setting.law.is_some() {
+            return InputShape::dense(draw.inputs, self.setting.model.features());
+        }
         let part = &self.setting.boundary.parts[rank];
         let features = &self.setting.dataset.features;
         let own = part.owned.len();

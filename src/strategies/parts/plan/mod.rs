@@ -16,6 +16,7 @@ mod batches;
 mod crossing;
 mod each;
 mod exchange;
+mod expected_batches;
 mod features;
 mod memory;
 mod moves;
