@@ -109,7 +109,11 @@ impl RowMaker<'_> {
             strategy_kind: Some(cell.strategy.kind.clone()),
             metric: Some(setting.dataset.metric),
             epoch_kind: Some(self.fitted.training.epoch_kind()),
-            largest_class: largest_class(&setting.dataset),
+            // A worker with a shard of its own knows no test nodes but its own.
+            largest_class: match &setting.shards {
+                None => largest_class(&setting.dataset),
+                Some(_) => None,
+            },
             sweep: cell.sweep.clone(),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::spec::LAUNCH;
 use super::{ComputeConfig, ProfileSpec, SimError, Timing};
 use crate::model::Work;
 use crate::net::{DeviceCost, Seconds, SumCost, Topology};
@@ -30,9 +31,6 @@ pub struct DeviceProfile {
 /// sparse ones do. One factor for all profiles, so that they can be compared; calibrate against a
 /// measured run before quoting absolute times.
 const EFFICIENCY: f64 = 0.5;
-
-/// Time to start one kernel of an accelerator. Assumed: data sheets state none.
-pub(super) const LAUNCH: Seconds = Seconds(10e-6);
 
 /// Profiles for modelled compute.
 pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
@@ -106,7 +104,7 @@ impl DeviceProfile {
     ///
     /// # Errors
     /// If there is no profile of that name, or a figure is no positive number.
-    pub fn of(spec: &ProfileSpec) -> Result<Self, SimError> {
+    pub(crate) fn of(spec: &ProfileSpec) -> Result<Self, SimError> {
         let sheet = match spec {
             ProfileSpec::Named(name) => return Self::named(name),
             ProfileSpec::Own(sheet) => sheet,

@@ -6,7 +6,6 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::compute::LAUNCH;
 use crate::graph::BatchSpec;
 use crate::net::{Bytes, Seconds};
 
@@ -142,6 +141,9 @@ pub struct OwnProfile {
     #[serde(default = "launch")]
     pub launch: Seconds,
 }
+
+/// Time to start one kernel of an accelerator. Assumed: data sheets state none.
+pub(super) const LAUNCH: Seconds = Seconds(10e-6);
 
 fn launch() -> Seconds {
     LAUNCH

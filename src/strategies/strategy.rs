@@ -263,10 +263,10 @@ pub enum EpochKind {
 
 impl EpochKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Pass, Self::Round, Self::SubModel];
+    pub(crate) const ALL: [Self; 3] = [Self::Pass, Self::Round, Self::SubModel];
 
     /// The name used in tables.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Round => "round",

@@ -65,6 +65,14 @@ pub(crate) fn notes(
                 .to_owned(),
         );
     }
+    let too_large = projections.iter().filter(|one| one.fits == Some(false));
+    let too_large = distinct(too_large.map(|one| one.strategy.as_str()));
+    if !too_large.is_empty() {
+        limits.push(format!(
+            "A worker's memory is too small for {}: times, and verdicts on them, are those of one with more.",
+            too_large.join(", ")
+        ));
+    }
     if !verdicts.left_out.is_empty() {
         let claims = verdicts.left_out.join(", ");
         limits.push(format!(

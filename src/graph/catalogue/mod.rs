@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::{BUNDLED, DatasetSpec, GraphError, Metric};
+use super::{BUNDLED, DatasetSpec, GraphError, Metric, PUBLISHED};
 
 pub(crate) use folder::{data_folder, keep_data_in};
 
@@ -110,8 +110,16 @@ impl PublishedSet {
     pub(super) fn spec(&self, folder: &Path) -> Result<DatasetSpec, GraphError> {
         let (name, read) = (&self.name, &self.read);
         if !folder.is_dir() {
+            let known = PUBLISHED.iter().any(|size| size.name == *name);
+            let size = if known {
+                format!(
+                    "; `project` and `advise` take its size alone: counts = {{ like = \"{name}\" }}"
+                )
+            } else {
+                String::new()
+            };
             let what = format!(
-                "`{name}` is not here, there is no folder {}; `grapevine fetch {name}` brings it",
+                "`{name}` is not here, there is no folder {}; `grapevine fetch {name}` brings it{size}",
                 folder.display()
             );
             return Err(GraphError::key("dataset.name", what));
