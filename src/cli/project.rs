@@ -9,11 +9,11 @@ use super::progress::Projecting;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::ProjectionRow;
 use crate::experiment::{
-    Beside, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside, free_for_projection,
-    notes, project, verdicts, write_projection,
+    Beside, Cell, Notes, Preparation, Projection, Tables, Verdicts, base_of, beside,
+    free_for_projection, notes, project, verdicts, write_projection,
 };
 use crate::graph::DataSummary;
-use crate::net::TrafficKind;
+use crate::net::{AllReduceChoice, TrafficKind};
 use crate::report::format::{bytes, seconds, with_repartition};
 use crate::report::{self, Projected};
 use crate::strategies::Registry;
@@ -64,6 +64,12 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let preparation = Preparation::new(registry, base_of(&args.experiment.file));
     let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
     let skipped = preparation.present(&experiment)?.1;
+    if let Some(workers) = experiment.cells().iter().find_map(slow) {
+        progress.note(&format!(
+            "{workers} workers, which are no power of two, end a sum at different times, so that each of their messages is emulated by \
+             itself, which can take minutes; `network.all_reduce = \"ring\"` takes seconds"
+        ));
+    }
     let projections = project(&experiment, &mut preparation, |done| progress.tell(done));
     progress.end();
     let projections = projections?;
@@ -101,6 +107,17 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     }
     Ok(Verdict::Good)
 }
+
+/// The workers of a cell of a graph in numbers that do not stand for each other, if they are many.
+fn slow(cell: &Cell) -> Option<usize> {
+    let settings = &cell.settings;
+    let workers = settings.partition.workers;
+    let differ = !workers.is_power_of_two() && settings.network.all_reduce != AllReduceChoice::Ring;
+    (settings.dataset.counts.is_some() && differ && workers > MANY).then_some(workers)
+}
+
+/// Fewer workers play all of their messages in seconds.
+const MANY: usize = 64;
 
 /// What a person wants to see first.
 fn text(

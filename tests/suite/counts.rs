@@ -305,6 +305,22 @@ fn what_is_expected_of_samples_and_chunks_is_what_is_drawn_and_cut() {
 }
 
 #[test]
+fn many_workers_that_are_no_power_of_two_are_told_what_takes_seconds() {
+    let text = FILE
+        .replace("scale = 36", "scale = 14")
+        .replace("workers = 16", "workers = 65")
+        .replace("kind = \"full\"", "kind = \"isolated\"");
+    let folder = folder_with(&text);
+    let said = |set: &[&str]| {
+        let ran = grapevine(folder.path(), &[&["project", "x.toml"], set].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr.contains("65 workers, which are no power of two")
+    };
+    assert!(said(&[]));
+    assert!(!said(&["--set", "network.all_reduce=ring"]));
+}
+
+#[test]
 fn a_projection_is_a_table_and_says_what_a_worker_holds() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("large.toml");
@@ -317,6 +333,8 @@ fn a_projection_is_a_table_and_says_what_a_worker_holds() {
     assert!(output.status.success());
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains(", more than 40.0 GB"), "{text}");
+    let small = "A worker's memory is too small for full, retexo: times";
+    assert!(text.contains(small), "{text}");
     assert!(folder.path().join("table/projection.parquet").exists());
     let csv = std::fs::read_to_string(folder.path().join("table/projection.csv")).expect("a table");
     let rows: Vec<&str> = csv.lines().collect();
