@@ -2,7 +2,7 @@
 //! about two that differ in more than their strategy.
 
 use super::claims::{ClaimSpec, Named};
-use super::rows::{RunRow, distinct, grouped};
+use super::rows::{RunRow, grouped};
 use crate::strategies::EpochKind;
 
 /// Who learnt no more than the largest class, with every seed.
@@ -62,7 +62,7 @@ pub(super) fn unlike_settings(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<Stri
             }
         }
     }
-    distinct(notes)
+    notes
 }
 
 /// What two runs differ in beside their strategy.

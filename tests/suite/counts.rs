@@ -305,6 +305,23 @@ fn what_is_expected_of_samples_and_chunks_is_what_is_drawn_and_cut() {
 }
 
 #[test]
+fn features_that_are_kept_are_those_that_come_step_after_step() {
+    for (size, epochs) in [(50, 1), (50, 4), (10, 4)] {
+        let batch = format!("batch = {{ size = {size}, fanouts = [15, 10, 5] }}");
+        let bytes = |drawn: bool| {
+            let file =
+                sampled(13, drawn, &batch).replace("epochs = 2", &format!("epochs = {epochs}"));
+            let cells = answer("project", &file);
+            let mut cells = cells.as_array().expect("cells").iter();
+            let full = cells.find(|cell| cell["cell"] == "full").expect("there");
+            full["bytes_by_kind"]["feature"].as_f64().expect("bytes")
+        };
+        let ratio = bytes(false) / bytes(true);
+        assert!((ratio - 1.0).abs() < 0.05, "{size}, {epochs}: {ratio}");
+    }
+}
+
+#[test]
 fn many_workers_that_are_no_power_of_two_are_told_what_takes_seconds() {
     let text = FILE
         .replace("scale = 36", "scale = 14")

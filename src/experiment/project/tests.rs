@@ -81,6 +81,13 @@ kind = "distdgl"
 kind = "distdgl"
 label = "distdgl cached"
 cache = "grappa-halo"
+[[strategy]]
+kind = "full"
+[[strategy]]
+kind = "fixed"
+ratio = 4
+[[strategy]]
+kind = "isolated"
 "#;
 
 #[test]
@@ -103,8 +110,9 @@ fn what_is_multiplied_is_what_all_steps_of_all_epochs_come_to() {
             played.expect("it can be played")
         };
         let (whole, part) = (played(false), played(true));
-        // A cache that fills makes steps differ.
-        let most = if name.ends_with("cached") { 1 } else { 2 };
+        // A cache that fills makes steps differ, and so do features that are kept.
+        let fills = name.ends_with("cached") || name == "full";
+        let most = if fills { 1 } else { 2 };
         assert!(
             part.steps * most < whole.steps,
             "{name}: {} of {} phases",

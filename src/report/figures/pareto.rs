@@ -140,22 +140,26 @@ fn repartitioned(cells: &[Entrant]) -> String {
 /// The panels of one cost, those of settings between which nothing differs drawn once; `None` where
 /// nothing is known.
 fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
-    let mut panels: Vec<(Vec<&Sweep>, Vec<Series>)> = Vec::new();
+    let mut panels: Vec<(Vec<&Sweep>, Vec<Series>, Vec<usize>)> = Vec::new();
     for (setting, cells) in &shown.settings {
-        let series: Vec<Series> = (cells.iter())
-            .filter_map(|cell| point(cell, cost.of))
-            .collect();
+        let points = cells
+            .iter()
+            .filter_map(|cell| Some((point(cell, cost.of)?, is_alone(cell))));
+        let (series, alone): (Vec<Series>, Vec<bool>) = points.unzip();
         // Bytes are the same on every network, say: one panel tells all of a sweep over networks.
-        match panels.iter_mut().find(|(_, known)| same(known, &series)) {
-            Some((settings, _)) => settings.push(setting),
-            None => panels.push((vec![setting], series)),
+        match panels.iter_mut().find(|(_, known, _)| same(known, &series)) {
+            Some((settings, ..)) => settings.push(setting),
+            None => panels.push((vec![setting], series, compared(&alone))),
         }
     }
     let spots = |panel: &[Series]| -> Vec<Spot> {
         let series = panel.iter().flat_map(|series| series.spots.iter().copied());
         series.collect()
     };
-    let all: Vec<Spot> = panels.iter().flat_map(|(_, panel)| spots(panel)).collect();
+    let all: Vec<Spot> = panels
+        .iter()
+        .flat_map(|(_, panel, _)| spots(panel))
+        .collect();
     if all.is_empty() {
         return None;
     }
@@ -163,28 +167,20 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
     let reach = |spots: Vec<Spot>| spots.iter().map(|spot| spot.x).fold(0.0, f64::max);
     let reaches: Vec<f64> = panels
         .iter()
-        .map(|(_, panel)| reach(spots(panel)))
+        .map(|(_, panel, _)| reach(spots(panel)))
         .collect();
     let shared = alike(&reaches).then(|| axis(&all));
     let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
     let y = Axis::linear(&format!("test {metric}"), Unit::Percent, accuracies);
     let every = shown.settings.len();
-    let cells = shown.settings.iter().flat_map(|(_, cells)| cells);
-    let alone: Vec<&str> = cells
-        .filter(|cell| is_alone(cell))
-        .map(|cell| cell.strategy)
-        .collect();
     let mut group = Group {
         panels: Vec::new(),
         fronts: Vec::new(),
     };
-    for (settings, series) in panels {
+    for (settings, series, compared) in panels {
         let spots = spots(&series);
         let points: Vec<(f64, f64)> = spots.iter().map(|spot| (spot.x, spot.y)).collect();
-        // Who has nobody to send to is beaten by nobody, and says nothing of the others.
-        let (single, several): (Vec<usize>, Vec<usize>) =
-            (0..series.len()).partition(|&index| alone.contains(&&*series[index].label));
-        let front = front(&points, if several.is_empty() { single } else { several });
+        let front = front(&points, compared);
         let labels: Vec<String> = (front.iter())
             .map(|index| series[*index].label.clone())
             .collect();
@@ -209,6 +205,18 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         group.panels.push((name, panel));
     }
     Some(group)
+}
+
+/// The places of those that a front compares. Who has nobody to send to is beaten by nobody, and
+/// says nothing of the others.
+fn compared(alone: &[bool]) -> Vec<usize> {
+    let all = 0..alone.len();
+    let several: Vec<usize> = all.clone().filter(|&index| !alone[index]).collect();
+    if several.is_empty() {
+        all.collect()
+    } else {
+        several
+    }
 }
 
 /// Whether it was trained by a single worker.
@@ -281,6 +289,41 @@ mod tests {
             (20.0, 0.8),
         ];
         assert_eq!(front(&points, (0..points.len()).collect()), [1, 0]);
+    }
+
+    #[test]
+    fn a_single_worker_is_on_no_front_of_others_that_send() {
+        let run = |strategy: &str, workers, accuracy, bytes: u64| RunRow {
+            cell: strategy.into(),
+            strategy: strategy.into(),
+            workers,
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(accuracy),
+                activation_bytes: bytes,
+                payload_bytes: bytes,
+                simulated_seconds: bytes as f64 + 1.0,
+                ..Measured::default()
+            })
+        };
+        let told = |runs: &[RunRow]| {
+            let figure = figure(&series::cells(runs, &[])).unwrap();
+            (figure.alt, figure.caption.contains("is on no front"))
+        };
+        let (one, full) = (run("one", 1, 0.9, 0), run("full", 4, 0.8, 900));
+        let (alt, said) = told(&[one.clone(), full.clone()]);
+        assert!(alt.contains("full") && !alt.contains("one"), "{alt}");
+        assert!(said);
+        let (alt, said) = told(&[one]);
+        assert!(alt.contains("one") && !said, "{alt}");
+        // The same label on several workers is another cell.
+        let swept = |run: RunRow, workers: u64| RunRow {
+            cell: format!("workers={workers} {}", run.strategy),
+            sweep: Sweep::default().with("workers", workers.into()),
+            ..run
+        };
+        let beside = swept(run("one", 1, 0.9, 0), 4);
+        let (alt, _) = told(&[swept(run("full", 1, 0.7, 0), 1), swept(full, 4), beside]);
+        assert!(alt.contains("workers=4: full"), "{alt}");
     }
 
     #[test]

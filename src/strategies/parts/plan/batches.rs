@@ -19,7 +19,7 @@ pub(super) struct BatchPlan {
     drawing: Drawing,
     arrivals: Arrivals,
     at: (usize, usize),
-    draws: StepDraws,
+    draws: Arc<StepDraws>,
 }
 
 /// How it is known what is drawn.
@@ -52,7 +52,7 @@ impl BatchPlan {
             form,
             by_layer,
             at: (0, 0),
-            draws: StepDraws::default(),
+            draws: Arc::default(),
         })
     }
 
@@ -64,13 +64,27 @@ impl BatchPlan {
         }
     }
 
-    /// Draws for all workers in a step.
-    pub(super) fn begin(&mut self, epoch: usize, step: usize) {
+    /// Draws for all workers in a step. Whether it is like the step before, and that known: the
+    /// first of an epoch, in which nodes are shuffled, is like no other.
+    pub(super) fn begin(&mut self, epoch: usize, step: usize) -> bool {
         self.at = (epoch, step);
-        self.draws = match &mut self.drawing {
-            Drawing::Rehearsed(rehearsal) => rehearsal.play(epoch, step),
+        let draws = match &mut self.drawing {
+            Drawing::Rehearsed(rehearsal) => Arc::new(rehearsal.play(epoch, step)),
             Drawing::Expected(expected) => expected.play(step),
         };
+        let again = step > 1 && Arc::ptr_eq(&draws, &self.draws);
+        self.draws = draws;
+        again
+    }
+
+    /// Whether it is of a graph that is known by its law.
+    pub(super) const fn in_numbers(&self) -> bool {
+        matches!(self.drawing, Drawing::Expected(_))
+    }
+
+    /// Whether all workers do the same, each turned to its own place.
+    pub(super) const fn are_equal(&self) -> bool {
+        matches!(&self.drawing, Drawing::Expected(expected) if expected.are_equal())
     }
 
     /// What worker `rank` does in it, until gradients are summed.

@@ -10,7 +10,7 @@ use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
 use crate::graph::{BatchForm, PartCounts, Peers};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way, f32_bytes};
-use crate::sim::{Decision, Planner, Setting, Timeline, Track};
+use crate::sim::{Decision, Planner, Setting, Stretch, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::{BoundaryShare, EpochExchange, When, Wire};
 
@@ -450,21 +450,36 @@ fn own_features(setting: &Setting) -> Vec<InputShape> {
     setting.counts.parts.iter().map(own).collect()
 }
 
-impl Planner for ExchangePlanner {
-    fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
+impl ExchangePlanner {
+    /// The next epoch of the first so many workers.
+    fn plan(&mut self, decided: Option<&Decision>, workers: usize) -> Arc<Timeline> {
         let moved = self.repartition();
         let epoch = self.begin(decided);
         let late = self.when.staleness;
         if late.is_some_and(|late| late.is_fresh(epoch.since)) {
             self.late.clear();
         }
-        let mut tracks = vec![Track::default(); self.setting.workers()];
+        let none = vec![Track::default(); workers];
+        let (mut stretches, mut tracks) = (Vec::<Stretch>::new(), none.clone());
         if let Some(mut batches) = self.batches.take() {
             for step in 0..batches.steps() {
-                batches.begin(epoch.number, step);
+                let taken = epoch.number * batches.steps() + step;
+                let sums = |taken| self.learner.sums_after(taken);
+                let again = batches.begin(epoch.number, step) && sums(taken) == sums(taken - 1);
+                match stretches.last_mut() {
+                    Some(last) if again => {
+                        last.times += 1;
+                        continue;
+                    }
+                    _ => {}
+                }
                 for (rank, track) in tracks.iter_mut().enumerate() {
                     batches.write(track, rank, &epoch.sent);
-                    self.update(track, rank, epoch.number * batches.steps() + step);
+                    self.update(track, rank, taken);
+                }
+                if batches.in_numbers() {
+                    let tracks = std::mem::replace(&mut tracks, none.clone());
+                    stretches.push(Stretch::once(tracks));
                 }
             }
             self.batches = Some(batches);
@@ -485,7 +500,21 @@ impl Planner for ExchangePlanner {
         }
         self.ahead = epoch.ahead.is_some();
         self.epoch += 1;
-        self.last = Timeline::following(&self.last, epoch.number, tracks);
+        if stretches.is_empty() || tracks != none {
+            stretches.push(Stretch::once(tracks));
+        }
+        self.last = Timeline::after(&self.last, epoch.number, stretches);
         Arc::clone(&self.last)
+    }
+}
+
+impl Planner for ExchangePlanner {
+    fn next(&mut self, decided: Option<&Decision>) -> Arc<Timeline> {
+        self.plan(decided, self.setting.workers())
+    }
+
+    fn next_of_equals(&mut self) -> Option<Arc<Timeline>> {
+        let equal = self.batches.as_ref().is_some_and(BatchPlan::are_equal);
+        (equal && self.learner.is_equal()).then(|| self.plan(None, 1))
     }
 }

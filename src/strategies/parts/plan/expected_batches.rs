@@ -19,11 +19,24 @@ pub(super) struct ExpectedBatches {
     steps: Steps,
     workers: usize,
     form: BatchForm,
-    /// What came to workers that keep features, by their training nodes: those with as many are
-    /// alike.
-    kept: BTreeMap<usize, Kept>,
-    /// What is met from so many seeds, by the workers that have them.
-    met: BTreeMap<Vec<(usize, usize)>, Arc<Frontiers>>,
+    kinds: Vec<Kind>,
+    /// What is met from so many seeds of a worker of each kind.
+    met: BTreeMap<Vec<usize>, Arc<Frontiers>>,
+    /// The last step: seeds of each kind with the features it fetches, and what is drawn.
+    last: (Vec<Asked>, Arc<StepDraws>),
+}
+
+/// Seeds of a worker, and the features of others that it fetches where it keeps them.
+type Asked = (usize, Option<usize>);
+
+/// Workers with as many training nodes, which do the same in all steps.
+struct Kind {
+    ranks: Vec<usize>,
+    /// Of workers that keep features: steps so far, how often the last hop began with a node of each
+    /// class, on average, and rows of others that came.
+    steps: i32,
+    read: Vec<f64>,
+    rows: f64,
 }
 
 impl ExpectedBatches {
@@ -34,14 +47,25 @@ impl ExpectedBatches {
         (steps, workers): (Steps, usize),
         form: BatchForm,
     ) -> Self {
+        let mut alike: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for rank in 0..workers {
+            alike.entry(steps.nodes(rank)).or_default().push(rank);
+        }
+        let kind = |ranks| Kind {
+            ranks,
+            steps: 0,
+            read: vec![0.0; law.classes.len()],
+            rows: 0.0,
+        };
         Self {
+            kinds: alike.into_values().map(kind).collect(),
             law,
             batches,
             steps,
             workers,
             form,
-            kept: BTreeMap::new(),
             met: BTreeMap::new(),
+            last: (Vec::new(), Arc::default()),
         }
     }
 
@@ -50,95 +74,93 @@ impl ExpectedBatches {
         self.steps.count()
     }
 
-    /// What is drawn in a step. Where features are kept, steps are played in their order.
-    pub(super) fn play(&mut self, step: usize) -> StepDraws {
-        let layers = self.batches.spec.fanouts.len();
-        // Workers with as many seeds are alike: how many, and how many seeds.
-        let mut kinds: BTreeMap<usize, usize> = BTreeMap::new();
-        for rank in 0..self.workers {
-            *kinds.entry(self.seeds(rank, step)).or_default() += 1;
+    /// Whether all workers do the same.
+    pub(super) const fn are_equal(&self) -> bool {
+        self.kinds.len() == 1
+    }
+
+    /// What is drawn in a step, the same as before where that is held already. Where features are
+    /// kept, steps are played in their order.
+    pub(super) fn play(&mut self, step: usize) -> Arc<StepDraws> {
+        let seeds = |kind: &Kind| self.steps.range(kind.ranks[0], step).len();
+        let seeds: Vec<usize> = self.kinds.iter().map(seeds).collect();
+        let keeps = self.form == BatchForm::KeepingFeatures;
+        let fetched = |kind| keeps.then(|| self.fetched(kind, &seeds));
+        let fetched: Vec<Option<usize>> = (0..seeds.len()).map(fetched).collect();
+        let asked: Vec<Asked> = seeds.into_iter().zip(fetched).collect();
+        if self.last.0 != asked {
+            let draws = Arc::new(self.drawn(&asked));
+            self.last = (asked, draws);
         }
+        Arc::clone(&self.last.1)
+    }
+
+    /// What workers draw that ask for so much.
+    fn drawn(&mut self, asked: &[Asked]) -> StepDraws {
+        let layers = self.batches.spec.fanouts.len();
         let mut draws = StepDraws {
             layers: vec![vec![LayerDraw::default(); self.workers]; layers],
         };
-        let kinds: Vec<(usize, usize)> = kinds.into_iter().collect();
-        for (kind, &(seeds, workers)) in kinds.iter().enumerate() {
-            let alone = self.form == BatchForm::Alone;
-            let met = if alone {
-                self.met(vec![(seeds, 1)])
-            } else {
-                self.met(kinds.clone())
-            };
-            let (place, share) = if alone { (0, 1) } else { (kind, workers) };
+        let seeds: Vec<usize> = asked.iter().map(|(seeds, _)| *seeds).collect();
+        for (kind, &(own, fetched)) in asked.iter().enumerate() {
+            let (met, place, workers) = self.met_by(kind, &seeds);
             for hop in 0..layers {
                 let layer = layers - 1 - hop;
-                let draw = self.draw(&met, (hop, layer), (place, share), seeds);
-                for rank in 0..self.workers {
-                    if self.seeds(rank, step) == seeds {
-                        draws.layers[layer][rank] = LayerDraw {
-                            asks: Peers::dealt(rank, self.workers, draw.inputs - draw.own),
-                            ..draw.clone()
-                        };
-                    }
+                let draw = self.draw(&met, (hop, layer), (place, workers), own);
+                let others = draw.inputs - draw.own;
+                let asks = fetched.filter(|_| layer == 0).unwrap_or(others);
+                for &rank in &self.kinds[kind].ranks {
+                    draws.layers[layer][rank] = LayerDraw {
+                        asks: Peers::dealt(rank, self.workers, asks),
+                        ..draw.clone()
+                    };
                 }
-            }
-            if self.form == BatchForm::KeepingFeatures && layers > 0 {
-                self.fetch(
-                    &mut draws.layers[0],
-                    step,
-                    seeds,
-                    &met.chances[layers - 1][place],
-                );
             }
         }
         draws
     }
 
-    /// Has workers that keep features ask for those alone that did not come before.
-    fn fetch(&mut self, layer: &mut [LayerDraw], step: usize, seeds: usize, chances: &[f64]) {
-        let mut fetched: BTreeMap<usize, usize> = BTreeMap::new();
-        for (rank, draw) in layer.iter_mut().enumerate() {
-            if self.seeds(rank, step) == seeds {
-                let nodes = self.steps.nodes(rank);
-                let rows = match fetched.get(&nodes) {
-                    Some(rows) => *rows,
-                    None => *fetched.entry(nodes).or_insert(self.keep(nodes, chances)),
-                };
-                draw.asks = Peers::dealt(rank, self.workers, rows);
-            }
+    /// What a kind of workers meets, as which population of it, and of how many.
+    fn met_by(&mut self, kind: usize, seeds: &[usize]) -> (Arc<Frontiers>, usize, usize) {
+        // Within its own part a worker meets nobody else.
+        if self.form == BatchForm::Alone {
+            return (self.met(&seeds[kind..=kind]), 0, 1);
         }
+        (self.met(seeds), kind, self.kinds[kind].ranks.len())
     }
 
-    fn seeds(&self, rank: usize, step: usize) -> usize {
-        self.steps.range(rank, step).len()
-    }
-
-    /// What is met from so many seeds, `(seeds, workers)` of each kind of worker.
-    fn met(&mut self, kinds: Vec<(usize, usize)>) -> Arc<Frontiers> {
-        let one = 1.0 / self.workers as f64;
-        let (law, fanouts) = (&self.law, &self.batches.spec.fanouts);
-        let met = self.met.entry(kinds).or_insert_with_key(|kinds| {
-            let population = |&(seeds, workers): &(usize, usize)| Population {
-                share: workers as f64 * one,
+    /// What is met from so many seeds of a worker of each kind; of one that is alone, from its own.
+    fn met(&mut self, seeds: &[usize]) -> Arc<Frontiers> {
+        if let Some(known) = self.met.get(seeds) {
+            return Arc::clone(known);
+        }
+        let population = |(kind, &seeds): (&Kind, &usize)| {
+            let workers = match self.form {
+                BatchForm::Alone => 1,
+                _ => kind.ranks.len(),
+            };
+            Population {
+                share: workers as f64 / self.workers as f64,
                 seeds: (seeds * workers) as f64,
                 spreads: true,
-            };
-            let all: Vec<Population> = kinds.iter().map(population).collect();
-            Arc::new(frontiers(law, &all, fanouts))
-        });
-        Arc::clone(met)
+            }
+        };
+        let all: Vec<Population> = self.kinds.iter().zip(seeds).map(population).collect();
+        let met = Arc::new(frontiers(&self.law, &all, &self.batches.spec.fanouts));
+        self.met.insert(seeds.to_vec(), Arc::clone(&met));
+        met
     }
 
-    /// What one worker of a kind, of so many, draws at a hop; asks are left out.
+    /// What one worker of a population of so many draws at a hop; asks are left out.
     fn draw(
         &self,
         met: &Frontiers,
         (hop, layer): (usize, usize),
-        (kind, workers): (usize, usize),
+        (place, workers): (usize, usize),
         seeds: usize,
     ) -> LayerDraw {
         let of_one = |all: f64| round(all / workers as f64);
-        let (before, after) = (met.rows[hop][kind], met.rows[hop + 1][kind]);
+        let (before, after) = (met.rows[hop][place], met.rows[hop + 1][place]);
         let outputs = if hop == 0 {
             seeds
         } else {
@@ -149,8 +171,8 @@ impl ExpectedBatches {
         } else {
             let share = 1.0 / self.workers as f64;
             let (mut own, mut others) = (0.0, 0.0);
-            let classes = self.law.classes.iter().zip(&met.chances[hop][kind]);
-            for ((class, there), draws) in classes.zip(&met.draws[hop][kind]) {
+            let classes = self.law.classes.iter().zip(&met.chances[hop][place]);
+            for ((class, there), draws) in classes.zip(&met.draws[hop][place]) {
                 let chance = drawn(class, draws / workers as f64);
                 own += class.nodes * share * (1.0 - (1.0 - there) * (1.0 - chance));
                 others += class.nodes * (1.0 - share) * chance;
@@ -169,43 +191,34 @@ impl ExpectedBatches {
         }
     }
 
-    /// Features of others that come to a worker with so many training nodes that keeps them, in a
-    /// step whose last hop begins with these chances of its nodes, by class.
-    fn keep(&mut self, nodes: usize, chances: &[f64]) -> usize {
+    /// Features of others that come to a worker of a kind that keeps them, in a step of so many
+    /// seeds of each. To three digits, so that steps that hardly differ are one.
+    fn fetched(&mut self, kind: usize, seeds: &[usize]) -> usize {
+        let (met, place, _) = self.met_by(kind, seeds);
+        // The last hop begins with these, and there is one at least.
+        let chances = &met.chances[met.chances.len() - 2][place];
         let own = 1.0 / self.workers as f64;
-        let (classes, fanouts) = (&self.law.classes, &self.batches.spec.fanouts);
-        let fanout = fanouts.last().copied().unwrap_or(0);
-        let none = || Kept {
-            steps: 0,
-            times: vec![0.0; classes.len()],
-            rows: 0.0,
-        };
-        let kept = self.kept.entry(nodes).or_insert_with(none);
+        let classes = &self.law.classes;
+        let fanout = self.batches.spec.fanouts.last().copied().unwrap_or(0);
+        let kept = &mut self.kinds[kind];
         kept.steps += 1;
         let mut ends = vec![0.0; classes.len()];
-        for ((class, times), chance) in classes.iter().zip(&mut kept.times).zip(chances) {
-            *times += chance;
-            let mean = *times / f64::from(kept.steps);
+        for ((class, read), chance) in classes.iter().zip(&mut kept.read).zip(chances) {
+            *read += chance;
+            if class.degree == 0.0 {
+                continue;
+            }
+            let mean = *read / f64::from(kept.steps);
             let edges = class.nodes * own * class.edges_drawn(fanout, mean, kept.steps);
-            // Of those that have no neighbours nothing is drawn.
             for (end, neighbours) in ends.iter_mut().zip(&class.neighbours) {
-                *end += edges * neighbours / class.degree.max(f64::MIN_POSITIVE);
+                *end += edges * neighbours / class.degree;
             }
         }
-        let classes = classes.iter().zip(ends);
-        let all: f64 = classes
-            .map(|(class, edges)| class.nodes * (1.0 - own) * drawn(class, edges))
-            .sum();
-        round(all - std::mem::replace(&mut kept.rows, all).min(all))
+        let came = classes.iter().zip(ends);
+        let came = came.map(|(class, ends)| class.nodes * (1.0 - own) * drawn(class, ends));
+        let all: f64 = came.sum();
+        let new = (all - std::mem::replace(&mut kept.rows, all)).max(0.0);
+        let unit = 10_f64.powf((new.max(1.0).log10() - 2.0).floor().max(0.0));
+        round((new / unit).round() * unit)
     }
-}
-
-/// What a worker that keeps features has drawn in the last hop until now.
-struct Kept {
-    /// Steps so far.
-    steps: i32,
-    /// How often a node of each class was in it, on average.
-    times: Vec<f64>,
-    /// Rows of others that came.
-    rows: f64,
 }
