@@ -639,6 +639,43 @@ fn few_rounds_of_llcg_are_told_of() {
 }
 
 #[test]
+fn what_does_nothing_is_told_of() {
+    let folder = folder_with(EXPERIMENT);
+    let strategies = "strategy=[{ kind = \"fixed\", ratio = 100 }, { kind = \"fixed\", label = \"mild\", ratio = 4 }, \
+                      { kind = \"grappa\" }, { kind = \"train\", rows = \"none\", repartition_every = 6 }]";
+    let sets = ["--set", strategies, "--set", "claim=[]"];
+    let ran = grapevine(folder.path(), &[&["project", "x.toml"], &sets[..]].concat()).expect(0);
+    for note in [
+        "note: fixed: asks for a ratio of 100, and rows of at most 8 columns become no more than 8.0 times smaller",
+        "note: grappa: its chunks do not move: repartition_every = 50, and there are 6 epochs",
+        "note: train: no node changes workers: repartition_every = 6, and there are 6 epochs",
+    ] {
+        assert!(ran.stdout.contains(note), "{note}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("note: mild"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_largest_class_is_that_of_the_test_nodes() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "--set",
+        "dataset={ name = \"cora\" }",
+        "--set",
+        "strategy=[{ kind = \"isolated\" }]",
+        "--set",
+        "claim=[]",
+        "--set",
+        "training.epochs=1",
+    ];
+    let run = [&["run", "x.toml", "-q", "--out", "out"], &sets[..]].concat();
+    grapevine(folder.path(), &run).expect(0);
+    let tables = Tables::read(&folder.path().join("out")).unwrap();
+    // Of the public split's 1,000 test nodes 319 are of one class.
+    assert_eq!(tables.runs[0].largest_class, Some(0.319));
+}
+
+#[test]
 fn set_reaches_any_key() {
     let folder = folder_with(EXPERIMENT);
     let sets = [

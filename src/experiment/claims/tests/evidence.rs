@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
-    // As in a published table: three seeds a third of a point apart to the last digit, and not in the
-    // mean of many.
+    // As in a published table: three seeds a third of a point apart to the last digit, and not in
+    // the mean of many.
     let asked = "{ strategy = 'a', to = 'b', at_most_below = 0.003 }";
     let verdict = |below: f64, seeds: usize| {
         let others: Vec<f64> = (0..seeds).map(|seed| 0.8 + 0.01 * seed as f64).collect();
@@ -40,6 +40,22 @@ fn two_that_learnt_nothing_are_not_the_same_training() {
         assert_eq!(verdict(3, over), open);
         assert_eq!(verdict(6, over).0, Reproduced);
     }
+}
+
+#[test]
+fn nor_are_two_that_name_the_largest_class_of_a_split_that_changes() {
+    let verdict = |largest: Option<f64>| {
+        let accuracies = [0.29, 0.31, 0.3];
+        let mut rows = runs("a", &accuracies, &[5; 3]);
+        rows.extend(runs("b", &accuracies, &[6; 3]));
+        for row in &mut rows {
+            row.largest_class = largest.or(row.measured.unwrap().test_accuracy);
+        }
+        let asked = "{ strategy = 'a', to = 'b', within = 0.005 }";
+        judge("test_accuracy", asked, &rows).verdict
+    };
+    assert_eq!(verdict(None), Inconclusive, "as accurate as their class");
+    assert_eq!(verdict(Some(0.3)), Reproduced, "one seed learnt more");
 }
 
 #[test]

@@ -32,8 +32,8 @@ type Asked = (usize, Option<usize>);
 /// Workers with as many training nodes, which do the same in all steps.
 struct Kind {
     ranks: Vec<usize>,
-    /// Of workers that keep features: steps so far, how often the last hop began with a node of each
-    /// class, on average, and rows of others that came.
+    /// Of workers that keep features: steps so far, how often the last hop began with a node of
+    /// each class, on average, and rows of others that came.
     steps: i32,
     read: Vec<f64>,
     rows: f64,
