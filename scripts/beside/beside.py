@@ -88,16 +88,18 @@ def check_weights(chosen):
     """The folder with weights must have some for what is to run."""
     if not chosen.weights.is_dir():
         wrong(f"--weights {chosen.weights} is not a folder")
-    names = [f"{code}-{name}" for code in chosen.only for name in cases.experiments(code, None, None)]
+    names = [f"{code}-{name}" for code in chosen.only for name in cases.experiments(code, None, None, None)]
     if not any((chosen.weights / f"{name}-0.npz").exists() for name in names):
         wrong(f"{chosen.weights} has no weights for any experiment of {', '.join(chosen.only)}; files are called as {names[0]}-0.npz")
 
 
 def graphs(chosen, out):
-    """The graph, and the same with 128 columns: the compressor of VARCO's authors fails where features are wider than hidden layers."""
-    whole, narrow = out / "cora.npz", out / "cora-128.npz"
+    """The graph; the same with 128 columns: the compressor of VARCO's authors fails where features are wider than hidden layers; and one that is
+    trained inductively: of Cora's public training nodes hardly any are neighbours."""
+    whole, narrow, split = out / "cora.npz", out / "cora-128.npz", out / "minesweeper.npz"
     if chosen.graph:
         whole, narrow = chosen.graph.resolve(), out / f"{chosen.graph.stem}-128.npz"
+        split = whole
         missing = {"edges", "node_features", "node_labels", "train_masks", "val_masks", "test_masks"} - set(numpy.load(whole).files)
         if missing:
             wrong(f"{whole} has no {', '.join(sorted(missing))}; docs/experiments.md says what `npz-edges` is")
@@ -105,7 +107,9 @@ def graphs(chosen, out):
         inputs.public_cora(whole)
     if chosen.graph or not narrow.exists():
         inputs.reduced(whole, narrow, 128)
-    return whole, narrow
+    if not split.exists():
+        inputs.public_minesweeper(split)
+    return whole, narrow, split
 
 
 def cut(chosen, out, graph):
@@ -118,6 +122,21 @@ def cut(chosen, out, graph):
     if called.returncode:
         wrong(f"grapevine cannot cut {graph}: {called.stderr.strip()}")
     return file
+
+
+def parts_of(chosen, out, experiment):
+    """The parts of the graph that an experiment trains on: the whole, or that of the training nodes."""
+    graph = experiment["graph"]
+    if not experiment["settings"]["training"].get("inductive"):
+        return cut(chosen, out, graph)
+    file = out / f"{graph.stem}-training.npz"
+    if not chosen.parts:
+        inputs.of_training(graph, file)
+        return cut(chosen, out, file)
+    of_nodes = given(chosen, graph).read_text().split()
+    parts = file.with_suffix(".parts")
+    parts.write_text("".join(f"{part}\n" for part, trains in zip(of_nodes, inputs.Graph(graph).masks["train"]) if trains))
+    return parts
 
 
 def given(chosen, graph):
@@ -152,7 +171,7 @@ def jobs_of(code, pairs, experiments, parts):
         ours = experiments[pair["experiment"]]
         for seed in ours["seeds"]:
             job = {key: of for key, of in pair.items() if key not in ("title", "experiment", "cell", "shows", "start", "weights")}
-            job.update(name=f"{code}-{number}-{seed}", seed=seed, graph=str(ours["graph"]), parts=str(parts[ours["graph"]]))
+            job.update(name=f"{code}-{number}-{seed}", seed=seed, graph=str(ours["graph"]), parts=str(parts[pair["experiment"]]))
             job["epochs"] = ours["settings"]["training"]["epochs"]
             if "epsilon" in ours["settings"]["optimizer"]:
                 job["epsilon"] = ours["settings"]["optimizer"]["epsilon"]
@@ -171,14 +190,13 @@ def compare(code, chosen, out, path, files):
             experiment["settings"]["optimizer"]["epsilon"] = chosen.epsilon
     pairs = [pair for pair in cases.pairs(code) if not chosen.quick or "accuracy" not in pair["shows"]]
     given = give_weights(code, experiments, pairs, chosen.weights) if chosen.weights else []
-    parts = {file: cut(chosen, out, file) for file in files}
+    parts = {name: parts_of(chosen, out, experiment) for name, experiment in experiments.items()}
     made, moved, shown = {}, {}, {kind: [] for kind in ("bytes", "total", "losses", "epochs", "accuracy", "notes")}
     losses = {pair["experiment"] for pair in pairs if "losses" in pair["shows"]}
     for pair in pairs:
         name = pair["experiment"]
         if name not in made:
-            graph = experiments[name]["graph"]
-            made[name] = Ours(chosen.program, work / "ours", name, experiments[name], chosen.workers, parts[graph])
+            made[name] = Ours(chosen.program, work / "ours", name, experiments[name], chosen.workers, parts[name])
             try:
                 print(f"{code}: grapevine, {name}", file=sys.stderr, flush=True)
                 made[name].write_weights()
@@ -204,7 +222,7 @@ def compare(code, chosen, out, path, files):
         ours = [mine.result(pair["cell"], seed) for seed in seeds]
         add_rows(code, shown, pair, theirs, ours, moved.get(pair["experiment"]))
     graph = inputs.Graph(files[0])
-    boundary = graph.boundary_rows(numpy.loadtxt(parts[files[0]], dtype=int))
+    boundary = graph.boundary_rows(numpy.loadtxt(cut(chosen, out, files[0]), dtype=int))
     kind = "given" if chosen.parts else "random"
     for name in given:
         shown["notes"].append(f"`{name}` starts from the weights in {chosen.weights}")

@@ -32,22 +32,23 @@ RATIOS = {
 }
 
 
-def experiment(graph, model, dropout, epochs, seeds, strategies, optimizer=ADAM, every=1):
+def experiment(graph, model, dropout, epochs, seeds, strategies, optimizer=ADAM, every=1, **training):
     settings = {
         "model": {**model, "dropout": dropout},
         "optimizer": optimizer,
-        "training": {"epochs": epochs, "evaluate_every": every},
+        "training": {"epochs": epochs, "evaluate_every": every, **training},
     }
     labelled = [{**strategy, "label": label} for label, strategy in strategies.items()]
     return {"graph": graph, "seeds": seeds, "settings": settings, "strategies": labelled}
 
 
-def experiments(code, cora, cora_128):
+def experiments(code, cora, cora_128, minesweeper):
     if code == "bns":
         shares = {"p=1": {"kind": "bns", "share": 1.0}, "p=0.1": {"kind": "bns", "share": 0.1}}
         return {
             "sage": experiment(cora, SAGE, 0.0, 40, [0], shares),
             "gcn": experiment(cora, GCN, 0.0, 20, [0], shares),
+            "inductive": experiment(minesweeper, SAGE, 0.0, 20, [0], shares, inductive=True),
             "accuracy": experiment(cora, SAGE, 0.5, 60, SEEDS, shares, every=2),
             "their-draws": experiment(cora, DRAWN_ALIKE, 0.5, 60, SEEDS, {"p=0.1": shares["p=0.1"]}, every=2),
         }
@@ -94,6 +95,8 @@ def pairs(code):
             pair("GraphSAGE, p = 0.1", "sage/p=0.1", ["bytes"], f"{still} --sampling-rate 0.1", **ALIKE),
             pair("GCN, p = 1", "gcn/p=1", ["bytes", "losses"], gcn, start="ours"),
             pair("GCN, p = 1, degrees mended", "gcn/p=1", ["losses"], gcn, start="ours", mend_halo=True),
+            pair("inductive, p = 1", "inductive/p=1", ["bytes", "losses"], f"{still} --sampling-rate 1.0 --inductive", **ALIKE),
+            pair("inductive, p = 0.1", "inductive/p=0.1", ["bytes"], f"{still} --sampling-rate 0.1 --inductive", **ALIKE),
             pair("p = 1, same weights", "accuracy/p=1", ["accuracy"], f"{sage} --sampling-rate 1.0", **ALIKE),
             pair("p = 0.1, same weights", "accuracy/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **ALIKE),
             pair("p = 0.1, weights of their kind", "their-draws/p=0.1", ["accuracy"], f"{sage} --sampling-rate 0.1", **THEIRS),

@@ -36,6 +36,26 @@ def public_cora(file):
     write(file, ends, features, labels, *(split == name for name in ("train", "val", "test")))
 
 
+def public_minesweeper(file):
+    """As it is bundled: of 10,000 nodes half train, and a quarter of the edges is between these."""
+    folder = ROOT / "data/minesweeper"
+    rows = np.loadtxt(folder / "minesweeper.content.gz", dtype=int)
+    ends = np.loadtxt(folder / "minesweeper.cites.gz", dtype=int)
+    split = np.array([row["split"] for row in csv.DictReader(gzip.open(folder / "split.csv.gz", "rt"))])
+    write(file, ends, rows[:, 1:-1], rows[:, -1], *(split == name for name in ("train", "val", "test")))
+
+
+def of_training(source, file):
+    """The training nodes, in their order, and the edges between them."""
+    z = np.load(source)
+    train = z["train_masks"][0].astype(bool)
+    number = np.cumsum(train) - 1
+    ends = number[z["edges"][train[z["edges"]].all(1)]]
+    nodes = train.sum()
+    none = np.zeros(nodes, bool)
+    write(file, ends, z["node_features"][train], z["node_labels"][train], ~none, none, none)
+
+
 def reduced(source, file, columns):
     """The same graph with so many columns of features, by singular values, and 60, 20 and 20 % of the nodes as sets."""
     z = np.load(source)

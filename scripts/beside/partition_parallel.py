@@ -161,6 +161,8 @@ def arguments(job):
     from helper.parser import create_parser
 
     graph, name = NOW["graph"], Path(job["graph"]).stem
+    if "--inductive" in job["options"]:
+        name += "-training"
     sys.argv = [
         "main.py", *job["options"], "--dataset", name, "--graph-name", f"{NOW['code']}-{name}-{job['workers']}",
         "--n-partitions", str(job["workers"]), "--partition-method", "metis", "--fix-seed", "--seed", str(job["seed"]),

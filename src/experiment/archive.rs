@@ -93,7 +93,7 @@ impl Addresser {
         hash.update(setting.seed.to_le_bytes());
         hash.update((epochs as u64).to_le_bytes());
         if setting.shards.is_none() {
-            hash.update(self.fingerprint(&setting.dataset));
+            hash.update(self.fingerprint(setting.scored()));
         }
         absorb_parts_and_weights(&mut hash, setting);
         Address(format!("{:x}", hash.finalize()))

@@ -97,7 +97,7 @@ impl Manifest {
         if self.data.iter().all(|(known, _)| known != data) {
             let summary = match &setting.shards {
                 Some(shards) => shards.meta().data.clone(),
-                None => setting.dataset.summary(),
+                None => setting.scored().summary(),
             };
             self.data.push((data.clone(), summary));
         }

@@ -28,7 +28,7 @@ use crate::sim::{
 use crate::strategies::{Needs, Registry, Strategy, Training};
 use counted::Asked;
 use memo::Memo;
-use refusals::{keeps_checkpoints, misfit, recordable};
+use refusals::{keeps_checkpoints, knows_training_nodes, misfit, recordable};
 
 /// A cell and seed that can run: its setting, and its strategy fitted to it.
 pub struct Fitted {
@@ -96,7 +96,10 @@ pub struct Preparation<'a> {
     // The last of a key: whether the graph alone was read.
     raw: Memo<(DatasetSpec, bool), Arc<RawDataset>>,
     split: Memo<(DatasetSpec, Option<Metric>, u64, bool), Arc<Dataset>>,
-    parts: Memo<(DatasetSpec, PartitionSpec, usize, u64), Parts>,
+    /// Those of training nodes alone, by seed.
+    training: Memo<(DatasetSpec, Option<Metric>, u64), Arc<Dataset>>,
+    // The last of a key: whether it is divided as it is in training nodes alone.
+    parts: Memo<(DatasetSpec, PartitionSpec, usize, u64, bool), Parts>,
     shards: Memo<DatasetSpec, Arc<Shards>>,
     weights: Memo<PathBuf, Arc<GivenWeights>>,
     /// Data sets without their nodes, by the hash of the shards that have them.
@@ -127,6 +130,7 @@ impl<'a> Preparation<'a> {
             engine: Engine::Simulated,
             raw: Memo(Vec::new()),
             split: Memo(Vec::new()),
+            training: Memo(Vec::new()),
             parts: Memo(Vec::new()),
             shards: Memo(Vec::new()),
             weights: Memo(Vec::new()),
@@ -206,6 +210,9 @@ impl<'a> Preparation<'a> {
     pub(super) fn keep_only(&mut self, specs: &[&DatasetSpec]) {
         self.raw.0.retain(|((spec, _), _)| specs.contains(&spec));
         self.split.0.retain(|((spec, ..), _)| specs.contains(&spec));
+        self.training
+            .0
+            .retain(|((spec, ..), _)| specs.contains(&spec));
         self.parts.0.retain(|((spec, ..), _)| specs.contains(&spec));
         self.shards.0.retain(|(spec, _)| specs.contains(&spec));
     }
@@ -226,7 +233,8 @@ impl<'a> Preparation<'a> {
         if parts.chain(graphs).sum::<usize>() > bytes {
             self.keep_only(&[data]);
             self.split.0.retain(|((.., of, _), _)| *of == seed);
-            self.parts.0.retain(|((.., of), _)| *of == seed);
+            self.training.0.retain(|((.., of), _)| *of == seed);
+            self.parts.0.retain(|((.., of, _), _)| *of == seed);
         }
     }
 
@@ -324,6 +332,7 @@ impl<'a> Preparation<'a> {
     fn fit_at(&mut self, cell: &Cell, seed: u64, end: FitEnd) -> Result<Fitted, Error> {
         let (strategy, mut needs) = self.strategy(cell)?;
         self.suits_processes(cell, &needs)?;
+        knows_training_nodes(cell)?;
         let data = &cell.settings.dataset;
         let setting = match &data.counts {
             Some(counts) if self.plans => {
@@ -398,6 +407,7 @@ impl<'a> Preparation<'a> {
             model,
             weights: self.weights(cell, seed)?,
             dataset,
+            unseen: None,
             partition: parts.partition,
             boundary: parts.boundary,
             counts: parts.counts,

@@ -111,7 +111,7 @@ impl RowMaker<'_> {
             epoch_kind: Some(self.fitted.training.epoch_kind()),
             // A worker with a shard of its own knows no test nodes but its own.
             largest_class: match &setting.shards {
-                None => largest_class(&setting.dataset),
+                None => largest_class(setting.scored()),
                 Some(_) => None,
             },
             sweep: cell.sweep.clone(),
@@ -337,6 +337,7 @@ mod tests {
             checkpoint_every: None,
             batch: None,
             score_isolated: true,
+            inductive: false,
         };
         let found = milestones(&training, &epochs);
         let expected = Measured {

@@ -116,6 +116,22 @@ impl RawDataset {
 }
 
 impl Dataset {
+    /// The training nodes, in their order, and the edges between them: what is known where nodes
+    /// that are to be predicted have not come yet (Hamilton, Ying and Leskovec, 2017).
+    pub(crate) fn of_training(&self) -> Self {
+        let nodes = &self.split.train;
+        Self {
+            graph: self.graph.induced(nodes).into(),
+            features: self.features.select(nodes).into(),
+            labels: self.labels.select(nodes),
+            split: Split {
+                train: (0..nodes.len() as u32).collect(),
+                ..Split::default()
+            },
+            ..self.clone()
+        }
+    }
+
     /// Counts of what is there, and how it was read.
     pub(crate) fn summary(&self) -> DataSummary {
         let nodes = self.graph.nodes();

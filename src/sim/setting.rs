@@ -22,9 +22,11 @@ pub use repartition::Repartitioner;
 /// A cell with all its parts resolved: data, partition, model, network and devices.
 #[derive(Clone)]
 pub struct Setting {
-    /// The whole graph; training code sees only its worker's shard of it. Without its nodes where a
-    /// process has a shard of its own and nothing of the others.
+    /// The graph that is trained on; training code sees only its worker's shard of it. Without its
+    /// nodes where a process has a shard of its own and nothing of the others.
     pub dataset: Arc<Dataset>,
+    /// The whole graph, where that is known when models are scored and not in training.
+    pub unseen: Option<Arc<Dataset>>,
     /// Where workers have their shards from, if those were cut before.
     pub shards: Option<Arc<Shards>>,
     /// Which worker owns which node.
@@ -125,6 +127,11 @@ impl Setting {
         let each = self.training_nodes().div_ceil(self.workers());
         let [steps, equal] = [self.steps(), Steps::new(size, vec![each])].map(|all| all.count());
         (steps > equal).then_some([steps, equal])
+    }
+
+    /// The graph on which models are scored.
+    pub(crate) fn scored(&self) -> &Arc<Dataset> {
+        self.unseen.as_ref().unwrap_or(&self.dataset)
     }
 
     /// What the model predicts of a node.

@@ -34,6 +34,10 @@ pub struct TrainingConfig {
     // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub score_isolated: bool,
+    /// Whether workers know the training nodes and the edges between them alone. Models are scored
+    /// on the whole graph. Default false; `--inductive` of BNS-GCN and `PipeGCN`.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub inductive: bool,
 }
 
 const fn yes() -> bool {
@@ -44,6 +48,12 @@ const fn yes() -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 const fn is_yes(value: &bool) -> bool {
     *value
+}
+
+// As above.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_no(value: &bool) -> bool {
+    !*value
 }
 
 impl ComputeConfig {

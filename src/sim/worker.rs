@@ -122,14 +122,13 @@ impl Worker {
         own: (usize, &Arc<Shard>),
     ) -> Result<Evaluation, SimError> {
         let place = &device.place;
+        let unseen = setting.unseen.is_some();
         Ok(match (&setting.engine, own.0) {
-            (Engine::Mpi(_), _) => Evaluation::on_part(setting, place, own),
+            (Engine::Mpi(_), _) if !unseen => Evaluation::on_part(setting, place, own),
             // The faster way, where the graph is there.
-            (Engine::Simulated, 0) if setting.holds_graph() => {
-                Evaluation::on_whole_graph(setting, place)
-            }
-            (Engine::Simulated, 0) => Evaluation::on_all_parts(setting, place)?,
-            (Engine::Simulated, _) => Evaluation::elsewhere(setting, place),
+            (_, 0) if unseen || setting.holds_graph() => Evaluation::on_whole_graph(setting, place),
+            (_, 0) => Evaluation::on_all_parts(setting, place)?,
+            (..) => Evaluation::elsewhere(setting, place),
         })
     }
 

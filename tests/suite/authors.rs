@@ -6,12 +6,12 @@ use std::fs;
 
 use crate::command::{folder_with, grapevine};
 
-/// The training losses of each strategy of an experiment on Cora over four random parts, by its
-/// label.
-fn losses(settings: &str) -> Vec<(String, Vec<f64>)> {
+/// The training losses of each strategy of an experiment on a bundled graph over four random parts,
+/// by its label.
+fn losses(graph: &str, settings: &str) -> Vec<(String, Vec<f64>)> {
     let text = format!(
         "name = \"beside\"\nseeds = [0]\n\
-        dataset = {{ name = \"cora\", split = \"public\", normalise_features = false }}\n\
+        dataset = {{ name = \"{graph}\", split = \"public\", normalise_features = false }}\n\
         partition = {{ method = \"random\", workers = 4 }}\nnetwork = {{ preset = \"ethernet-1g\" }}\n\
         compute = {{ timing = {{ profile = \"t4\" }} }}\n{settings}"
     );
@@ -53,10 +53,14 @@ fn theirs(program: &str, case: &str) -> Vec<f64> {
     of_case.collect()
 }
 
-/// Trains the strategies of these settings and holds each to the authors' program, by its label
+/// Trains the strategies of these settings on Cora and holds each to the authors' program, by its label
 /// there and the name of the case.
 fn assert_theirs(program: &str, settings: &str, cases: &[(&str, &str)]) {
-    let ours = losses(settings);
+    assert_theirs_on("cora", program, settings, cases);
+}
+
+fn assert_theirs_on(graph: &str, program: &str, settings: &str, cases: &[(&str, &str)]) {
+    let ours = losses(graph, settings);
     assert_eq!(ours.len(), cases.len(), "{ours:?}");
     for ((cell, ours), (label, case)) in ours.iter().zip(cases) {
         assert_eq!(cell, label);
@@ -88,6 +92,21 @@ fn losses_are_those_of_bns_gcns_program() {
         model = { kind = \"gcn\", layers = 2, hidden = 16, norm = \"layer\", dropout = 0.0 }\n\
         training = { epochs = 20, evaluate_every = 20 }\nstrategy = [{ kind = \"bns\", share = 1.0 }]\n";
     assert_theirs("bns", settings, &[("bns", "GCN, p = 1, degrees mended")]);
+}
+
+#[test]
+fn losses_of_training_nodes_alone_are_those_of_bns_gcns_program() {
+    let settings = format!(
+        "{SAGE}task = {{ metric = \"accuracy\" }}\n\
+        training = {{ epochs = 20, evaluate_every = 20, inductive = true }}\n\
+        strategy = [{{ kind = \"bns\", share = 1.0 }}]\n"
+    );
+    assert_theirs_on(
+        "minesweeper",
+        "bns",
+        &settings,
+        &[("bns", "inductive, p = 1")],
+    );
 }
 
 #[test]

@@ -74,11 +74,32 @@ pub(super) fn trains(
         let message = format!("data set \"{name}\" has no training nodes under this split");
         return Err(cell.refuse("dataset.split", message));
     }
+    if edges == 0 && cell.settings.training.inductive {
+        let message = format!(
+            "`inductive` keeps the edges between training nodes alone, and \"{name}\" has none of them under this split; \
+             let more nodes train"
+        );
+        return Err(cell.refuse("training.inductive", message));
+    }
     if edges == 0 {
         let message = format!("data set \"{name}\" has no edges; check where they are from");
         return Err(cell.refuse("dataset.path", message));
     }
     Ok(())
+}
+
+/// Whether training nodes and the edges between them are known, where nothing else is to be.
+pub(super) fn knows_training_nodes(cell: &Cell) -> Result<(), ConfigError> {
+    let (training, data) = (&cell.settings.training, &cell.settings.dataset);
+    let lacks = match (training.inductive, &data.counts, &data.shards) {
+        (true, Some(_), _) => "of a graph in numbers nobody knows which edges are between them",
+        (true, _, Some(_)) => {
+            "shards are of the whole graph; name the data themselves, which are divided in this run"
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("`inductive` keeps the edges between training nodes alone, and {lacks}");
+    Err(cell.refuse("training.inductive", message))
 }
 
 /// Whether the strategy saves its state, where checkpoints of it are asked for.

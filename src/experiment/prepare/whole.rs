@@ -24,29 +24,36 @@ impl Preparation<'_> {
         needs: &Needs,
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
-        let dataset = self
-            .dataset(
-                &settings.dataset,
-                settings.task.metric,
-                seed,
-                // Plans look at no classes; a partition may.
-                self.plans && needs.partition.method != PartitionMethod::Dirichlet,
-            )
+        let inductive = settings.training.inductive;
+        // Plans look at no classes; a partition may.
+        let outline =
+            self.plans && !inductive && needs.partition.method != PartitionMethod::Dirichlet;
+        let whole = self
+            .dataset(&settings.dataset, settings.task.metric, seed, outline)
             .map_err(|error| misfit(cell, "dataset.path", &error))?;
+        let dataset = if inductive {
+            let key = (settings.dataset.clone(), settings.task.metric, seed);
+            self.training
+                .get(key, || Ok::<_, Error>(Arc::new(whole.of_training())))?
+        } else {
+            Arc::clone(&whole)
+        };
         let sizes = (dataset.classes, dataset.features.width());
         let (training, edges) = (dataset.split.train.len(), dataset.graph.edges());
         trains(cell, &dataset.name, sizes, training, edges)?;
-        let workers = settings.partition.workers;
         fits(cell, &dataset, needs)?;
         let parts = self
-            .partition(&settings.dataset, &dataset, &needs.partition, workers, seed)
+            .partition(cell, &dataset, &needs.partition, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
         let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         let mut devices = self.open(cell)?;
         divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
-        self.assemble(cell, seed, dataset, parts, devices)
+        Ok(Setting {
+            unseen: inductive.then_some(whole),
+            ..self.assemble(cell, seed, dataset, parts, devices)?
+        })
     }
 
     fn dataset(
@@ -81,14 +88,20 @@ impl Preparation<'_> {
 
     fn partition(
         &mut self,
-        data: &DatasetSpec,
+        cell: &Cell,
         dataset: &Dataset,
         spec: &PartitionSpec,
-        workers: usize,
         seed: u64,
     ) -> Result<Parts, GraphError> {
-        let base = &self.base;
-        let key = (data.clone(), spec.clone(), workers, seed);
+        let (base, settings) = (&self.base, &cell.settings);
+        let (data, workers) = (settings.dataset.clone(), settings.partition.workers);
+        let key = (
+            data,
+            spec.clone(),
+            workers,
+            seed,
+            settings.training.inductive,
+        );
         let known = Known {
             train: &dataset.split.train,
             labels: Some(&dataset.labels),

@@ -15,8 +15,12 @@ use crate::sim::{Memory, Setting};
 ///                                 have left
 /// ```
 ///
-/// of 4 bytes a value.
+/// of 4 bytes a value. A graph that is not trained on is divided among nobody, so that nothing is
+/// known of what it takes.
 pub(crate) fn held_in_evaluation(setting: &Setting, rank: usize, memory: Memory) -> u64 {
+    if setting.unseen.is_some() {
+        return setting.holds(rank, memory);
+    }
     let (part, model) = (&setting.counts.parts[rank], &setting.model);
     let (own, inputs) = (part.owned, part.owned + part.halo);
     let edges = part.internal_edges + part.cut_edges;

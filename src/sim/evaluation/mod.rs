@@ -10,6 +10,8 @@
 //!   logits of own rows ──▶ right answers, losses ──▶ worker 0: the scores
 //! ```
 //!
+//! A graph that is not trained on is nobody's part: worker 0 computes on it.
+//!
 //! On processors both come to the same scores to the bit. Sums over neighbours are taken in the
 //! order of global numbers, no product of rows depends on how many rows there are (see [`piece`]),
 //! losses are added up in the order of nodes, and everything else in whole numbers.

@@ -71,7 +71,7 @@ impl Piece {
         }
         let block = match &self.source {
             Source::Whole(setting) => {
-                let graph = &setting.dataset.graph;
+                let graph = &setting.scored().graph;
                 let degrees: Vec<usize> = (0..graph.nodes()).map(|v| graph.degree(v)).collect();
                 Block::new(graph, &degrees, aggregation)
             }
@@ -114,7 +114,7 @@ impl Piece {
         match (&self.source, rows) {
             (Source::Whole(_), Some(rows)) => Ok(Input::Dense(rows)),
             (Source::Whole(setting), None) => {
-                let all = || Features::clone(&setting.dataset.features);
+                let all = || Features::clone(&setting.scored().features);
                 let input = || Input::from_features(all(), place);
                 Ok(self.features.get_or_insert_with(input).clone())
             }
@@ -152,7 +152,8 @@ impl Piece {
         };
         match &self.source {
             Source::Whole(setting) => {
-                let (data, split) = (&setting.dataset, &setting.dataset.split);
+                let data = setting.scored();
+                let split = &data.split;
                 let splits = [&split.train[..], &split.validation, &split.test];
                 of(&data.labels, splits, &|node| data.graph.degree(node))
             }

@@ -220,7 +220,7 @@ impl Compression {
             }
             let looks = self.schedule.needs_validation();
             // Those of shards were found when they were opened.
-            let unknown = setting.shards.is_none() && setting.dataset.split.validation.is_empty();
+            let unknown = setting.shards.is_none() && setting.scored().split.validation.is_empty();
             if looks && unknown {
                 let what =
                     "adaptive-validation needs validation nodes, and the data set's split has none";

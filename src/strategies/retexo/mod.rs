@@ -206,6 +206,11 @@ impl Strategy for Retexo {
             Form::Distributed => {
                 rounds.suit(layers + 1)?;
                 perceptron::suits(&setting.model)?;
+                if setting.unseen.is_some() {
+                    let what = "\"distributed\" has a client for each node, who are scored as they train; with \
+                                `training.inductive` take form = \"layers\"";
+                    return Err(OptionError::key("form", what));
+                }
                 Ok(Box::new(Clients { rounds, setting }))
             }
         }
