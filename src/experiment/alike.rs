@@ -1,5 +1,5 @@
 //! What sets trainings apart, or does not: which learnt no more than the largest class, and claims
-//! about two that differ in more than their strategy.
+//! about two that differ in more than their strategy, or of which runs failed.
 
 use super::claims::{ClaimSpec, Named};
 use super::rows::{RunRow, grouped};
@@ -28,8 +28,15 @@ pub(super) fn who_learnt_nothing(runs: &[RunRow]) -> Option<String> {
     ))
 }
 
+/// What to know of claims before their verdicts are read.
+pub(super) fn notes_on_claims(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<String> {
+    let mut notes = unlike_settings(claims, runs);
+    notes.extend(failed_runs(claims, runs));
+    notes
+}
+
 /// Claims whose two sides are trained in different settings, which is more than their strategy.
-pub(super) fn unlike_settings(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<String> {
+fn unlike_settings(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<String> {
     let mut notes = Vec::new();
     for claim in claims {
         let Some(to) = claim.compare.baseline() else {
@@ -60,6 +67,25 @@ pub(super) fn unlike_settings(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<Stri
                 ));
                 break;
             }
+        }
+    }
+    notes
+}
+
+/// Claims of which runs failed: their seeds are in no mean, and may have failed for what the claim
+/// is about.
+fn failed_runs(claims: &[ClaimSpec], runs: &[RunRow]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for claim in claims {
+        let cells = claim.compare.cells(runs.iter().map(Named::from));
+        let own = runs.iter().filter(|run| cells.contains(run.cell.as_str()));
+        let failed = own.clone().filter(|run| !run.is_ok()).count();
+        if failed > 0 {
+            notes.push(format!(
+                "claim {}: {failed} of the {} runs it is about failed; their seeds are left out, on both sides",
+                claim.id,
+                own.count()
+            ));
         }
     }
     notes
@@ -154,6 +180,17 @@ mod tests {
                 "claim fast: bns and full differ in more than their strategy: network lte and wan, epochs 5 and 10"
             ]
         );
+        let broken = RunRow {
+            status: "failed: it broke".into(),
+            measured: None,
+            ..run("bns", 1, 0.5)
+        };
+        let notes = notes_on_claims(
+            std::slice::from_ref(&claim),
+            &[run("full", 0, 0.5), run("bns", 0, 0.5), broken],
+        );
+        let said = "claim fast: 1 of the 3 runs it is about failed; their seeds are left out";
+        assert!(notes.len() == 1 && notes[0].starts_with(said), "{notes:?}");
         let rounds = RunRow {
             epoch_kind: Some(EpochKind::Round),
             ..other

@@ -146,7 +146,7 @@ pub(crate) fn merge(
     }
     let sets = parts.iter().flat_map(Part::test_sets);
     all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
-    all.extend(alike::unlike_settings(&experiment.claims, &tables.runs));
+    all.extend(alike::notes_on_claims(&experiment.claims, &tables.runs));
     let own = own.into_iter().chain(differing(&parts));
     for note in own.chain(run::cautions(experiment, None)).chain(all) {
         if !notes.contains(&note) {

@@ -190,7 +190,7 @@ impl Runner<'_> {
         if self.part.is_none() {
             let (claims, sets) = (&self.experiment.claims, manifest.test_sets());
             notes.extend(resolution::notes(claims, &tables.runs, sets));
-            notes.extend(alike::unlike_settings(claims, &tables.runs));
+            notes.extend(alike::notes_on_claims(claims, &tables.runs));
         }
         self.write(&tables, &manifest, started, model, &notes, true)?;
         if self.engine.leads() && !self.resume {

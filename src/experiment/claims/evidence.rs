@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::compare::{Condition, Form, Named};
-use super::{ClaimSpec, is_accuracy, measure};
+use super::{ClaimSpec, is_coarse, measure};
 use crate::experiment::rows::{ClaimVerdict, RunRow, Sweep};
 use crate::experiment::statistics::{Sample, Statistics};
 
@@ -66,7 +66,7 @@ pub(super) struct Question {
 enum Grain {
     /// Any number of them.
     Fine,
-    /// Few, as accuracies have, and what is asked of has the same in all seeds.
+    /// Few, as accuracies and targets have, and what is asked of has the same in all seeds.
     Coarse,
     /// Few, another in another seed, and more than the largest class: two that are equal seed by
     /// seed are trainings that came to the same, where both may have learnt nothing otherwise.
@@ -95,7 +95,7 @@ impl Question {
             high,
             inverse: is_factor(claim),
             strict,
-            grain: if is_accuracy(&claim.measure) {
+            grain: if is_coarse(&claim.measure) {
                 Grain::Coarse
             } else {
                 Grain::Fine
@@ -150,12 +150,20 @@ impl Question {
     }
 
     /// A difference from the bound in the unit in which the mean is told: of a quotient that is the
-    /// bound, towards smaller factors.
-    pub(super) fn as_told(self, difference: f64) -> f64 {
-        if self.inverse {
-            1.0 / self.high - 1.0 / (self.high + difference)
-        } else {
-            difference
+    /// bound, towards smaller factors, or towards larger ones where the mean is there; infinite
+    /// where no factor is so large.
+    pub(super) fn as_told(self, difference: f64, inside: bool) -> f64 {
+        let factor = |quotient: f64| {
+            if quotient > 0.0 {
+                1.0 / quotient
+            } else {
+                f64::INFINITY
+            }
+        };
+        match (self.inverse, inside) {
+            (false, _) => difference,
+            (true, false) => factor(self.high) - factor(self.high + difference),
+            (true, true) => factor(self.high - difference) - factor(self.high),
         }
     }
 
@@ -170,7 +178,7 @@ impl Question {
         let equal = |x: f64| (x - first).abs() <= slack;
         let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
         let same = self.grain == Grain::Varied && first.abs() <= slack;
-        if self.grain != Grain::Fine && alike && values.len() > 1 && !same {
+        if self.grain != Grain::Fine && alike && !same {
             0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
         } else {
             0.0
@@ -394,10 +402,10 @@ impl Evidence {
         }
     }
 
-    /// Orders from worst to best: what fails at this one-sided p-value, what neither does, what
-    /// holds; among these by the mean.
-    pub(super) fn compare(&self, other: &Self, tail: f64) -> Ordering {
-        let place = |one: &Self| match (one.fails <= tail, one.holds <= tail) {
+    /// Orders from worst to best: what fails at the first of these one-sided p-values, what neither
+    /// does, what holds at the other; among these by the mean.
+    pub(super) fn compare(&self, other: &Self, [fails, holds]: [f64; 2]) -> Ordering {
+        let place = |one: &Self| match (one.fails <= fails, one.holds <= holds) {
             (true, _) => 0,
             (_, true) => 2,
             _ => 1,

@@ -116,6 +116,12 @@ pub(super) fn is_accuracy(measure: &str) -> bool {
     measure.contains("accuracy")
 }
 
+/// Whether a measure has few values: shares of test nodes, and what is known after whole evaluations
+/// alone. Equal ones tell little of their spread.
+fn is_coarse(measure: &str) -> bool {
+    is_accuracy(measure) || measure.ends_with("_to_target") || measure == "best_epoch"
+}
+
 /// The measure's value for a run, or the two bounds it lies between: a target that was not reached
 /// takes more than the run, and the accuracy of a run that was not evaluated within a budget, or
 /// that diverged, may be anything, and so may times that were measured beside other programs.
@@ -203,8 +209,9 @@ impl ClaimSpec {
     }
 
     /// All that the finished runs say about the claim, and what was asked of which settings.
-    /// Settings of a sweep that have no runs yet are not looked at.
-    fn evidence(&self, runs: &[RunRow], statistics: &Statistics) -> (String, Evidence) {
+    /// Settings of a sweep that have no runs yet are not looked at. One-sided p-values up to `tail`
+    /// decide.
+    fn evidence(&self, runs: &[RunRow], statistics: &Statistics, tail: f64) -> (String, Evidence) {
         let cells = runs.iter().map(Named::from);
         let settings = self.compare.settings(cells);
         if self.is_about_one_training(runs, &settings) {
@@ -231,14 +238,16 @@ impl ClaimSpec {
         let all: Vec<Evidence> = (answers.iter().zip(settings.chunks(1)))
             .map(|(answers, setting)| of(answers, setting))
             .collect();
-        // One-sided p-values are compared here, and the decisive one is twice the smaller of two.
-        let tail = (1.0 - statistics.level) / 2.0;
         let places = || all.iter().zip(&settings);
+        // What one of several shows counts times their number.
+        let of_one = tail / count as f64;
         let told = if self.compare.over == Over::Best {
             // The first of the best: of equals, `max_by` would keep the last.
-            places().rev().max_by(|(a, _), (b, _)| a.compare(b, tail))
+            let tails = [tail, of_one];
+            places().rev().max_by(|(a, _), (b, _)| a.compare(b, tails))
         } else {
-            places().min_by(|(a, _), (b, _)| a.compare(b, tail))
+            let tails = [of_one, tail];
+            places().min_by(|(a, _), (b, _)| a.compare(b, tails))
         };
         let Some((told, setting)) = told else {
             return (asked, Evidence::NOTHING);
@@ -263,7 +272,6 @@ impl ClaimSpec {
                 one(|evidence| evidence.fails),
             ),
         };
-        // What one of several shows counts times their number.
         let by_one = (self.compare.over == Over::Best) == (told.spare >= 0.0);
         let evidence = Evidence {
             holds,
@@ -292,8 +300,8 @@ struct Found {
 
 impl Found {
     /// By all runs at once.
-    fn of(claim: &ClaimSpec, runs: &[RunRow], statistics: &Statistics) -> Self {
-        let (expected, evidence) = claim.evidence(runs, statistics);
+    fn of(claim: &ClaimSpec, runs: &[RunRow], statistics: &Statistics, tail: f64) -> Self {
+        let (expected, evidence) = claim.evidence(runs, statistics, tail);
         Self {
             expected,
             p_value: evidence.p_value(),
@@ -309,13 +317,21 @@ impl Found {
 /// and of the measure itself otherwise; and the verdict.
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
     let Some(looks) = statistics.looks else {
-        let found = claims
-            .iter()
-            .map(|claim| Found::of(claim, runs, statistics));
+        let found = claims.iter().map(|claim| {
+            Found::of(
+                claim,
+                runs,
+                statistics,
+                first_tail(claim, claims, statistics),
+            )
+        });
         return rows(claims, runs, found.collect(), statistics);
     };
     let at_looks = at_looks(runs, looks);
-    let found = |claim| sequence::found(claim, &at_looks, looks, statistics);
+    let found = |claim| {
+        let tail = first_tail(claim, claims, statistics);
+        sequence::found(claim, &at_looks, (looks, tail), statistics)
+    };
     let found: Vec<Vec<Found>> = claims.iter().map(found).collect();
     let mut decided_after: Vec<Option<u64>> = vec![None; claims.len()];
     let mut judged = Vec::new();
@@ -336,6 +352,20 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
     .collect()
 }
 
+/// The one-sided p-value that decides a claim at the first step of Holm's method, the hardest, where
+/// there is one look.
+fn first_tail(claim: &ClaimSpec, claims: &[ClaimSpec], statistics: &Statistics) -> f64 {
+    let family = claims
+        .iter()
+        .filter(|other| other.family() == claim.family());
+    let together = match statistics.correction {
+        Correction::Holm => family.count(),
+        Correction::None => 1,
+    };
+    // The decisive p-value is twice the smaller of two one-sided ones.
+    (1.0 - statistics.level) / 2.0 / together as f64
+}
+
 /// A row for each claim of which this was found.
 fn rows(
     claims: &[ClaimSpec],
@@ -347,20 +377,17 @@ fn rows(
     // first.
     let unknown = statistics.looks.map(|_| 1.0);
     let p_values: Vec<Option<f64>> = found.iter().map(|one| one.p_value.or(unknown)).collect();
-    let judged_together = |claim: &ClaimSpec| {
-        let family = claims
-            .iter()
-            .filter(|other| other.family() == claim.family());
-        match statistics.correction {
-            Correction::Holm => family.count(),
-            Correction::None => 1,
-        }
-    };
     let adjusted = adjusted(claims, &p_values, statistics.correction);
     let rows = claims.iter().zip(found).zip(adjusted);
     rows.map(|((claim, found), p_adjusted)| ClaimRow {
         repartition_bytes: moved_beside(claim, runs),
-        ..row(claim, found, p_adjusted, judged_together(claim), statistics)
+        ..row(
+            claim,
+            found,
+            p_adjusted,
+            first_tail(claim, claims, statistics),
+            statistics,
+        )
     })
     .collect()
 }
@@ -383,12 +410,12 @@ fn moved_beside(claim: &ClaimSpec, runs: &[RunRow]) -> Option<f64> {
     most.filter(|moved| *moved > 0.0)
 }
 
-/// The row of a claim, judged together with so many.
+/// The row of a claim, which one-sided p-values up to `tail` decide.
 fn row(
     claim: &ClaimSpec,
     found: Found,
     p_adjusted: Option<f64>,
-    together: usize,
+    tail: f64,
     statistics: &Statistics,
 ) -> ClaimRow {
     let Found {
@@ -400,8 +427,7 @@ fn row(
     } = found;
     let p_adjusted = p_value.and(p_adjusted);
     let decided = p_adjusted.is_some_and(|p| p <= 1.0 - statistics.level);
-    // The first step of Holm's method, the hardest, of the last look so far and of all.
-    let tail = (1.0 - statistics.level) / 2.0 / together as f64;
+    // Of the last look so far, and of all.
     let now = looked.map_or(1.0, |looked| looked.share);
     let last = statistics
         .looks
@@ -432,9 +458,12 @@ fn row(
         p_value,
         p_adjusted,
         detectable: (evidence.deviation)
-            .map(|deviation| detectable(deviation, evidence.seeds, tail * now))
-            .filter(|difference| difference.is_finite())
-            .map(|difference| question.as_told(difference)),
+            .map(|deviation| {
+                let tail = tail * now / evidence.among as f64;
+                let difference = detectable(deviation, evidence.seeds, tail);
+                question.as_told(difference, evidence.spare >= 0.0)
+            })
+            .filter(|difference| difference.is_finite()),
         seeds_needed: needed(found, evidence.among),
         seeds_if_equal: (question.at_equality(claim)).and_then(|equal| needed(equal, 1)),
         looks: looked.map(|looked| looked.count as u64),

@@ -32,7 +32,7 @@ pub(super) fn at_looks(runs: &[RunRow], looks: Looks) -> Vec<Vec<RunRow>> {
 pub(super) fn found(
     claim: &ClaimSpec,
     at_looks: &[Vec<RunRow>],
-    looks: Looks,
+    (looks, tail): (Looks, f64),
     statistics: &Statistics,
 ) -> Vec<Found> {
     let mut found = Found {
@@ -50,8 +50,8 @@ pub(super) fn found(
         if !cells.iter().all(has) {
             break;
         }
-        let (expected, evidence) = claim.evidence(runs, statistics);
         let share = looks.share(look);
+        let (expected, evidence) = claim.evidence(runs, statistics, tail * share);
         spent += share;
         let p_value = evidence.p_value().map(|p| (p / share).min(1.0));
         let clearer = p_value.is_some_and(|p| found.p_value.is_none_or(|least| p < least));

@@ -25,6 +25,67 @@ fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
 }
 
 #[test]
+fn targets_that_are_reached_after_as_many_evaluations_do_not_decide_without_their_number() {
+    // Whoever reaches it one evaluation later in a tenth of the trainings is not "no more".
+    let asked = "{ strategy = 'a', to = 'b', times_less = 1 }";
+    let verdict = |seeds: usize| {
+        let mut rows = Vec::new();
+        for cell in ["a", "b"] {
+            let mut own = runs(cell, &vec![0.8; seeds], &vec![5; seeds]);
+            for (row, bytes) in own.iter_mut().zip([500, 600, 500, 500, 700, 500]) {
+                row.measured.as_mut().unwrap().bytes_to_target = Some(bytes);
+            }
+            rows.extend(own);
+        }
+        let row = judge("bytes_to_target", asked, &rows);
+        (row.verdict, row.p_value)
+    };
+    assert_eq!(verdict(1), (Inconclusive, Some(1.0)));
+    assert_eq!(verdict(3), (Inconclusive, Some(0.25)));
+    assert_eq!(verdict(6), (Reproduced, Some(0.03125)));
+}
+
+#[test]
+fn the_setting_that_is_quoted_is_the_one_that_leaves_it_open() {
+    let mut rows = Vec::new();
+    for (workers, below, deviation) in [(2, 0.009, 1e-5), (4, 0.005, 0.00373)] {
+        let others = [0.80, 0.81, 0.82, 0.83, 0.84];
+        // Of a standard deviation of one.
+        let z = [-1.2649, -0.6325, 0.0, 0.6325, 1.2649];
+        let own: Vec<f64> = (others.iter().zip(z))
+            .map(|(other, z)| other - below + deviation * z)
+            .collect();
+        rows.extend(swept(workers, "a", &own));
+        rows.extend(swept(workers, "b", &others));
+    }
+    let asked = claim(
+        "test_accuracy",
+        "{ strategy = 'a', to = 'b', at_most_below = 0.01 }",
+    );
+    let asked = asked.unwrap();
+    let of = |claims: &[ClaimSpec]| super::super::judge(claims, &rows, &Statistics::default());
+    // A p-value of 0.04 decides a claim alone, of which the worst mean is told; of two it does not.
+    let alone = &of(std::slice::from_ref(&asked))[0];
+    assert_eq!(alone.verdict, Reproduced);
+    assert!(
+        alone.expected.contains("worst: workers=2"),
+        "{}",
+        alone.expected
+    );
+    let other = ClaimSpec {
+        id: "other".to_owned(),
+        ..asked.clone()
+    };
+    let two = &of(&[asked, other])[0];
+    assert_eq!(two.verdict, Inconclusive);
+    assert!(
+        two.expected.contains("worst: workers=4"),
+        "{}",
+        two.expected
+    );
+}
+
+#[test]
 fn two_that_learnt_nothing_are_not_the_same_training() {
     // Both name the largest class, in every seed.
     let asked = "{ strategy = 'a', to = 'b', within = 0.005 }";
