@@ -113,7 +113,10 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
         ));
     }
     let shown = |change: &&Change| all || change.verdict != Verdict::Equal;
-    let rows: Vec<Vec<String>> = comparison.changes.iter().filter(shown).map(row).collect();
+    let mut rows: Vec<&Change> = comparison.changes.iter().filter(shown).collect();
+    // What the machine took says least of what changed.
+    rows.sort_by_key(|change| OF_THE_MACHINE.contains(&change.measure));
+    let rows: Vec<Vec<String>> = rows.into_iter().map(row).collect();
     let equal = comparison.changes.len()
         - comparison
             .changes

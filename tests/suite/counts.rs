@@ -266,7 +266,8 @@ fn sampled(scale: u32, drawn: bool, batch: &str) -> String {
          [[strategy]]\nkind = \"grappa\"\n[[strategy]]\nkind = \"grappa\"\nlabel = \"chunks\"\nchunks = 32\nrepartition_every = 1\n\
          [[strategy]]\nkind = \"grappa\"\nlabel = \"again\"\nrepartition_every = 1\nkeep_halo = false\n\
          [[strategy]]\nkind = \"full\"\n[[strategy]]\nkind = \"full\"\nlabel = \"resent\"\ncache_features = false\n\
-         [[strategy]]\nkind = \"fixed\"\nratio = 4\n[[strategy]]\nkind = \"isolated\"\n[[strategy]]\nkind = \"adaqp\"\nbits = 4\n"
+         [[strategy]]\nkind = \"fixed\"\nratio = 4\n[[strategy]]\nkind = \"isolated\"\n[[strategy]]\nkind = \"adaqp\"\nbits = 4\n\
+         [[strategy]]\nkind = \"retexo\"\n"
     };
     let file = FILE
         .replace(counts, &data)

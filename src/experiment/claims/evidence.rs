@@ -178,7 +178,7 @@ impl Question {
         let equal = |x: f64| (x - first).abs() <= slack;
         let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
         let same = self.grain == Grain::Varied && first.abs() <= slack;
-        if self.grain != Grain::Fine && alike && !same {
+        if self.grain != Grain::Fine && alike && values.len() > 1 && !same {
             0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
         } else {
             0.0

@@ -116,8 +116,8 @@ pub(super) fn is_accuracy(measure: &str) -> bool {
     measure.contains("accuracy")
 }
 
-/// Whether a measure has few values: shares of test nodes, and what is known after whole evaluations
-/// alone. Equal ones tell little of their spread.
+/// Whether a measure has few values: shares of test nodes, and what is known after whole
+/// evaluations alone. Equal ones tell little of their spread.
 fn is_coarse(measure: &str) -> bool {
     is_accuracy(measure) || measure.ends_with("_to_target") || measure == "best_epoch"
 }
@@ -352,8 +352,8 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
     .collect()
 }
 
-/// The one-sided p-value that decides a claim at the first step of Holm's method, the hardest, where
-/// there is one look.
+/// The one-sided p-value that decides a claim at the first step of Holm's method, the hardest,
+/// where there is one look.
 fn first_tail(claim: &ClaimSpec, claims: &[ClaimSpec], statistics: &Statistics) -> f64 {
     let family = claims
         .iter()

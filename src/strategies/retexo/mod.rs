@@ -168,8 +168,12 @@ impl Strategy for Retexo {
         })
     }
 
-    fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches && matches!(self.form, Form::Layers)
+    fn plans_from_counts(&self, _: bool) -> bool {
+        matches!(self.form, Form::Layers)
+    }
+
+    fn plans_from_law(&self, batches: bool) -> bool {
+        batches
     }
 
     fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {

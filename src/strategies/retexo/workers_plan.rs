@@ -1,12 +1,17 @@
 //! What the workers of RETEXO do, stated in advance.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Workers;
 use super::sub_model::SubModel;
-use crate::graph::{Csr, SampledLayer, Sampler, View, seeds_of, shuffled};
+use crate::graph::sampling::{Population, frontiers};
+use crate::graph::{
+    BoundaryCounts, Csr, ExpectedGraph, Part, SampledLayer, Sampler, View, round, seeds_of,
+    shuffled,
+};
 use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
-use crate::sim::{Decision, Planner, Timeline, Track};
+use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{
     Arrivals, CrossingPlan, memory_alone, receive_features, send_features, stored,
@@ -23,6 +28,8 @@ pub(super) struct WorkersPlanner {
     features: Vec<Vec<usize>>,
     /// Of each worker its piece of the graph, where batches are drawn from it.
     local: Vec<Csr>,
+    /// A worker of each number of training nodes.
+    kinds: Vec<usize>,
     last: Arc<Timeline>,
 }
 
@@ -35,12 +42,15 @@ impl WorkersPlanner {
         let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
         // Who asks for work needs the edges that are drawn, and drawing them takes the graph.
-        let draws = setting.batches.is_some() && setting.plans_work;
+        let draws = setting.batches.is_some() && setting.plans_work && setting.law.is_none();
         let local = setting.boundary.parts.iter().filter(|_| draws);
-        let rows = |(rank, part): (usize, &crate::graph::Part)| {
+        let parts = setting.counts.parts.iter().enumerate();
+        let kinds: BTreeMap<usize, usize> =
+            parts.map(|(rank, part)| (part.training, rank)).collect();
+        let rows = |(rank, part): (usize, &Part)| {
             let counts = &setting.counts.parts[rank];
             let counted = setting.counts.dense || !setting.holds_graph();
-            if counted && setting.batches.is_none() {
+            if counted && (setting.batches.is_none() || setting.law.is_some()) {
                 return vec![counts.own_values + counts.halo_values];
             }
             let own = part.owned.iter().map(|&node| features.stored_of(node));
@@ -58,6 +68,7 @@ impl WorkersPlanner {
             local: local
                 .map(|part| part.local_graph(&setting.dataset.graph))
                 .collect(),
+            kinds: kinds.into_values().collect(),
             workers,
             learner: None,
             epoch: 0,
@@ -111,6 +122,27 @@ impl WorkersPlanner {
         receive_features(track, crossing.halo(), width);
     }
 
+    /// The nodes of each worker that train in an epoch, in the order of their steps; of a graph in
+    /// numbers nobody knows them.
+    fn orders(&self) -> Vec<Vec<u32>> {
+        let setting = &self.workers.setting;
+        let Some(batches) = setting.batches.as_ref().filter(|_| setting.law.is_none()) else {
+            return vec![Vec::new(); setting.workers()];
+        };
+        let of = |(rank, part): (usize, &Part)| {
+            let rows = part.training_rows(&batches.train);
+            shuffled(setting.seed, self.epoch, rank, &rows)
+        };
+        setting.boundary.parts.iter().enumerate().map(of).collect()
+    }
+
+    /// How many nodes train in a step, of each kind of workers.
+    fn seeds(&self, step: usize) -> Vec<usize> {
+        let steps = self.workers.setting.steps();
+        let seeds = |&rank: &usize| steps.range(rank, step).len();
+        self.kinds.iter().map(seeds).collect()
+    }
+
     /// What a worker's batch reads in a step, after it drew it; none if no node of it trains.
     fn draw(
         &self,
@@ -122,46 +154,147 @@ impl WorkersPlanner {
     ) -> Option<(BlockShape, InputShape)> {
         let setting = &self.workers.setting;
         let batches = setting.batches.as_ref()?;
-        let seeds = seeds_of(order, &setting.steps(), rank, step);
-        if seeds.is_empty() {
+        let steps = setting.steps();
+        if steps.range(rank, step).is_empty() {
             return None;
         }
-        let fanouts = [batches.spec.fanouts[layer]];
-        // The key of the training, so that plan and training draw the same neighbours.
-        let sampler = Sampler::new(setting.seed, self.epoch, step, &fanouts);
-        let part = &setting.boundary.parts[rank];
         let width = self.workers.spec.widths[layer];
+        let fanouts = [batches.spec.fanouts[layer]];
+        let reads = match &setting.law {
+            Some(law) => expected(
+                law,
+                &setting.counts,
+                steps.range(rank, step).len(),
+                fanouts[0],
+            ),
+            None => self.played(rank, &fanouts, seeds_of(order, &steps, rank, step), step),
+        };
+        let Reads {
+            outputs,
+            inputs,
+            edges,
+            looked_at,
+            ..
+        } = reads;
+        track.work_of_others(setting.samples_beside, |track| {
+            track.compute(Work::pass(looked_at));
+            track.compute(Work::pass(edges + inputs * width));
+        });
+        let input = match reads.stored.filter(|_| layer == 0) {
+            Some(stored) => InputShape::new(stored, setting.counts.dense),
+            None => InputShape::dense(inputs, width),
+        };
+        let aggregation = setting.model.aggregation();
+        let block = BlockShape::sampled(outputs, inputs, edges, aggregation);
+        Some((block, input))
+    }
+
+    /// What is drawn for these seeds, as the training draws it.
+    fn played(&self, rank: usize, fanouts: &[usize], seeds: Vec<u32>, step: usize) -> Reads {
+        // The key of the training, so that plan and training draw the same neighbours.
+        let sampler = Sampler::new(self.workers.setting.seed, self.epoch, step, fanouts);
+        let part = &self.workers.setting.boundary.parts[rank];
+        let own = part.owned.len();
         let sampled = if let Some(adjacency) = self.local.get(rank) {
             let nodes = [&part.owned[..], &part.halo].concat();
             let view = View {
                 adjacency,
                 nodes: &nodes,
-                own: part.owned.len(),
+                own,
             };
             SampledLayer::draw(&sampler, 0, &view, seeds)
         // Nobody asks for edges then, and no message depends on them.
         } else {
-            let (own, all) = (part.owned.len(), part.owned.len() + part.halo.len());
-            SampledLayer::without_neighbours(seeds, own, all)
+            SampledLayer::without_neighbours(seeds, own, own + part.halo.len())
         };
-        let (inputs, edges) = (sampled.rows.len(), sampled.adjacency.edges());
-        track.work_of_others(setting.samples_beside, |track| {
-            track.compute(Work::pass(sampled.degrees.iter().sum()));
-            track.compute(Work::pass(edges + inputs * width));
-        });
         let rows = sampled.rows.iter();
         // Where nobody asks for work, nothing is known of the rows of others.
         let stored = rows.filter_map(|&row| self.features[rank].get(row as usize));
-        let input = if layer == 0 {
-            InputShape::new(stored.sum(), setting.counts.dense)
-        } else {
-            InputShape::dense(inputs, width)
+        Reads {
+            outputs: sampled.outputs,
+            inputs: sampled.rows.len(),
+            edges: sampled.adjacency.edges(),
+            looked_at: sampled.degrees.iter().sum(),
+            stored: Some(stored.sum()),
+        }
+    }
+
+    /// What a worker does before its first step of an epoch.
+    fn open(&self, track: &mut Track, rank: usize, (layer, round): (usize, usize)) {
+        let Workers { setting, spec, .. } = &self.workers;
+        if let Some(below) = layer.checked_sub(1).filter(|_| round == 0) {
+            let (block, input) = (self.block(rank), self.input(rank, below));
+            track.compute(SubModel::work(spec, below, block, input));
+        }
+        if round == 0 {
+            self.receive(track, rank, layer);
+        }
+        self.hold(track, rank, layer);
+        if setting.batches.is_some() {
+            let training = setting.counts.parts[rank].training;
+            track.work_of_others(setting.samples_beside, |track| {
+                track.compute(Work::pass(training));
+            });
+        }
+    }
+
+    /// What a worker does in a step of an epoch, the `taken`th of its sub-model.
+    fn step(
+        &self,
+        track: &mut Track,
+        rank: usize,
+        layer: usize,
+        order: &[u32],
+        [step, taken]: [usize; 2],
+    ) {
+        let Workers { setting, spec, .. } = &self.workers;
+        let reads = match setting.batches {
+            None => Some((self.block(rank), self.input(rank, layer))),
+            Some(_) => self.draw(track, rank, layer, order, step),
         };
-        let aggregation = setting.model.aggregation();
-        Some((
-            BlockShape::sampled(sampled.outputs, inputs, edges, aggregation),
-            input,
-        ))
+        if let Some((block, input)) = reads {
+            let headed = layer + 1 < spec.layers();
+            let (most, stays) = memory_alone(spec, layer, block, input, headed);
+            track.passes_with(most, stays);
+            for work in SubModel::step_work(spec, layer, block, input) {
+                track.compute(work);
+            }
+        }
+        if let Some(learner) = &self.learner {
+            learner.write(track, rank, taken);
+        }
+    }
+}
+
+/// What one batch of a worker reads.
+struct Reads {
+    outputs: usize,
+    inputs: usize,
+    edges: usize,
+    looked_at: usize,
+    /// Values of its features, where it is known which they are.
+    stored: Option<usize>,
+}
+
+/// What so many seeds of a worker read in a graph that is known by its law: frozen rows of all
+/// neighbours are there, so that they are drawn across the cut.
+fn expected(law: &ExpectedGraph, counts: &BoundaryCounts, seeds: usize, fanout: usize) -> Reads {
+    let own = 1.0 / counts.parts.len() as f64;
+    let population = |share: f64, seeds: usize| Population {
+        share,
+        seeds: seeds as f64,
+        spreads: true,
+    };
+    let mut all = vec![population(own, seeds), population(1.0 - own, 0)];
+    all.retain(|one| one.share > 0.0);
+    let met = frontiers(law, &all, &[fanout]);
+    let [before, after] = [&met.rows[0], &met.rows[1]];
+    Reads {
+        outputs: seeds,
+        inputs: round(after.iter().map(|one| one.nodes).sum()),
+        edges: round(before[0].edges),
+        looked_at: round(before[0].looked_at),
+        stored: None,
     }
 }
 
@@ -191,52 +324,47 @@ impl Planner for WorkersPlanner {
                 ))
             }));
         }
-        let mut tracks = vec![Track::default(); setting.workers()];
+        let none = vec![Track::default(); setting.workers()];
+        let orders = self.orders();
+        let (mut stretches, mut tracks) = (Vec::<Stretch>::new(), none.clone());
         for (rank, track) in tracks.iter_mut().enumerate() {
-            if let Some(below) = layer.checked_sub(1).filter(|_| round == 0) {
-                let (block, input) = (self.block(rank), self.input(rank, below));
-                track.compute(SubModel::work(model, below, block, input));
-            }
-            if round == 0 {
-                self.receive(track, rank, layer);
-            }
-            self.hold(track, rank, layer);
-            let whole = (self.block(rank), self.input(rank, layer));
-            let mut order = Vec::new();
-            if let Some(batches) = &setting.batches {
-                let rows = setting.boundary.parts[rank].training_rows(&batches.train);
-                track.work_of_others(setting.samples_beside, |track| {
-                    track.compute(Work::pass(rows.len()));
-                });
-                order = shuffled(setting.seed, epoch, rank, &rows);
-            }
-            for step in 0..steps {
-                let reads = match setting.batches {
-                    None => Some(whole),
-                    Some(_) => self.draw(track, rank, layer, &order, step),
-                };
-                if let Some((block, input)) = reads {
-                    let headed = layer + 1 < model.layers();
-                    let (most, stays) = memory_alone(model, layer, block, input, headed);
-                    track.passes_with(most, stays);
-                    let works = SubModel::step_work(model, layer, block, input);
-                    for work in works {
-                        track.compute(work);
-                    }
+            self.open(track, rank, (layer, round));
+        }
+        for step in 0..steps {
+            let taken = round * steps + step;
+            let sums = |taken| self.learner.as_ref().map(|one| one.sums_after(taken));
+            // In numbers a step is like the one before but for the last ones. The first is behind
+            // what opens the epoch.
+            let again = setting.law.is_some()
+                && step > 1
+                && self.seeds(step) == self.seeds(step - 1)
+                && sums(taken) == sums(taken - 1);
+            match stretches.last_mut() {
+                Some(last) if again => {
+                    last.times += 1;
+                    continue;
                 }
-                if let Some(learner) = &self.learner {
-                    learner.write(track, rank, round * steps + step);
-                }
+                _ => {}
             }
-            if is_last || setting.training.evaluates(epoch, epochs) {
-                // Which parameters are the best depends on it, so every worker waits for the
-                // evaluation.
-                track.share();
+            for (rank, track) in tracks.iter_mut().enumerate() {
+                self.step(track, rank, layer, &orders[rank], [step, taken]);
             }
+            if setting.law.is_some() && setting.batches.is_some() {
+                let tracks = std::mem::replace(&mut tracks, none.clone());
+                stretches.push(Stretch::once(tracks));
+            }
+        }
+        if is_last || setting.training.evaluates(epoch, epochs) {
+            // Which parameters are the best depends on it, so every worker waits for the
+            // evaluation.
+            tracks.iter_mut().for_each(Track::share);
+        }
+        if stretches.is_empty() || tracks != none {
+            stretches.push(Stretch::once(tracks));
         }
         self.epoch += 1;
         // Most rounds are like the one before, and then held once.
-        self.last = Timeline::following(&self.last, epoch, tracks);
+        self.last = Timeline::after(&self.last, epoch, stretches);
         Arc::clone(&self.last)
     }
 }
