@@ -394,6 +394,7 @@ fn processes_score_what_the_simulation_does_to_the_bit() {
         vec![cora, "model.kind=\"sage\"", "model.norm=\"layer\""],
         vec![labels, "task.metric=\"roc-auc\"", "model.kind=\"gin\""],
         vec![labels, "task.metric=\"micro-f1\"", "partition.workers=3"],
+        vec!["training.inductive=true", "model.kind=\"gcn\""],
     ]
     .iter()
     .enumerate()
