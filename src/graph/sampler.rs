@@ -118,6 +118,9 @@ impl Candidates {
             found = self.find(u64::MAX, neighbours, key, &name);
         }
         let (nodes, numbers) = (&self.nodes[..found], &self.numbers[..found]);
+        if draw_of_few(wanted, nodes, numbers, drawn) {
+            return;
+        }
         self.some.clear();
         self.some.extend_from_slice(numbers);
         // `mix` with one key is one-to-one: no two neighbours have the same number.
@@ -173,6 +176,54 @@ fn numbered(
             (nodes[found], numbers[found]) = (u, number);
             found += usize::from(number <= bound);
         }
+    }
+    found
+}
+
+/// As [`Candidates::draw_smallest`] does, of few neighbours, and says whether that was possible.
+fn draw_of_few(wanted: usize, nodes: &[u32], numbers: &[u64], drawn: &mut Vec<u32>) -> bool {
+    let before = drawn.len();
+    drawn.resize(before + nodes.len(), 0);
+    let into = &mut drawn[before..];
+    let found = vectorised(
+        #[inline(always)]
+        || match nodes.len() {
+            ..=16 => ranked::<16>(wanted, nodes, numbers, into),
+            17..=32 => ranked::<32>(wanted, nodes, numbers, into),
+            33..=64 => ranked::<64>(wanted, nodes, numbers, into),
+            _ => 0,
+        },
+    );
+    let right = found == wanted;
+    drawn.truncate(before + if right { wanted } else { 0 });
+    right
+}
+
+/// Writes down those of at most `N` nodes that have fewer than `wanted` numbers below their own, by
+/// the upper halves of these, and says how many they are: `wanted`, unless halves are alike at the
+/// border. Ranks take no guess, as looking for the border does.
+#[inline(always)]
+fn ranked<const N: usize>(
+    wanted: usize,
+    nodes: &[u32],
+    numbers: &[u64],
+    into: &mut [u32],
+) -> usize {
+    let mut halves = [u32::MAX; N];
+    for (half, &number) in halves.iter_mut().zip(numbers) {
+        *half = (number >> 32) as u32;
+    }
+    let mut ranks = [0_u32; N];
+    for &other in &halves[..numbers.len()] {
+        for (rank, &half) in ranks.iter_mut().zip(&halves) {
+            *rank += u32::from(other < half);
+        }
+    }
+    let mut found = 0;
+    for (&node, &rank) in nodes.iter().zip(&ranks) {
+        // As in `numbered`. There is room: none is written behind as many as there are nodes.
+        into[found] = node;
+        found += usize::from((rank as usize) < wanted);
     }
     found
 }

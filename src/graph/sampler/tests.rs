@@ -53,6 +53,30 @@ fn every_set_of_neighbours_is_drawn_equally_often() {
 }
 
 #[test]
+fn numbers_that_are_alike_in_their_upper_halves_are_told_apart_by_the_others() {
+    let mut drawn = vec![1];
+    // Of these the second is the smallest, by its last bit.
+    assert!(!draw_of_few(1, &[7, 8, 9], &[6, 5, 1 << 40], &mut drawn));
+    assert_eq!(drawn, [1]);
+    // Alike, and on the same side of the border.
+    assert!(draw_of_few(2, &[7, 8, 9], &[6, 5, 1 << 40], &mut drawn));
+    assert_eq!(drawn, [1, 7, 8]);
+    let many: Vec<u32> = (0..65).collect();
+    let numbers: Vec<u64> = many.iter().map(|&node| u64::from(node) << 32).collect();
+    for few in [2, 16, 17, 64] {
+        let (mut drawn, wanted) = (Vec::new(), few / 2);
+        assert!(draw_of_few(
+            wanted,
+            &many[..few],
+            &numbers[..few],
+            &mut drawn
+        ));
+        assert_eq!(drawn, many[..wanted]);
+    }
+    assert!(!draw_of_few(9, &many, &numbers, &mut Vec::new()), "many");
+}
+
+#[test]
 fn draws_of_other_seeds_epochs_steps_hops_and_nodes_differ() {
     let neighbours: Vec<u32> = (0..40).collect();
     let draw = |seed, epoch, step, hop, node| {
