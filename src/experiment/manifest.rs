@@ -97,7 +97,7 @@ impl Manifest {
         if self.data.iter().all(|(known, _)| known != data) {
             let summary = match &setting.shards {
                 Some(shards) => shards.meta().data.clone(),
-                None => setting.scored().summary(),
+                None => whole(setting),
             };
             self.data.push((data.clone(), summary));
         }
@@ -272,6 +272,19 @@ pub(super) fn notes(tables: &Tables) -> Vec<String> {
     notes.extend(super::noise::note(runs));
     notes.extend(super::alike::who_learnt_nothing(runs));
     notes
+}
+
+/// The data that were read, and how much of them is trained on.
+fn whole(setting: &Setting) -> DataSummary {
+    let mut summary = setting.scored().summary();
+    if setting.unseen.is_some() {
+        let (nodes, edges) = (setting.counts.nodes, setting.counts.edges / 2);
+        summary.notes.push(format!(
+            "trained on {nodes} of {} nodes and {edges} of {} edges, those of training nodes (`inductive`)",
+            summary.nodes, summary.edges
+        ));
+    }
+    summary
 }
 
 /// Which runs diverged, and since when.

@@ -656,7 +656,7 @@ fn what_does_nothing_is_told_of() {
 }
 
 #[test]
-fn the_largest_class_is_that_of_the_test_nodes() {
+fn the_largest_class_is_that_of_the_test_nodes_also_where_those_are_unseen() {
     let folder = folder_with(EXPERIMENT);
     let sets = [
         "--set",
@@ -668,11 +668,18 @@ fn the_largest_class_is_that_of_the_test_nodes() {
         "--set",
         "training.epochs=1",
     ];
-    let run = [&["run", "x.toml", "-q", "--out", "out"], &sets[..]].concat();
-    grapevine(folder.path(), &run).expect(0);
-    let tables = Tables::read(&folder.path().join("out")).unwrap();
-    // Of the public split's 1,000 test nodes 319 are of one class.
-    assert_eq!(tables.runs[0].largest_class, Some(0.319));
+    let unseen = ["--set", "training.inductive=true"];
+    for (out, more) in [("all", &[][..]), ("unseen", &unseen[..])] {
+        let run = [&["run", "x.toml", "-q", "--out", out], &sets[..], more].concat();
+        grapevine(folder.path(), &run).expect(0);
+        let out = folder.path().join(out);
+        let tables = Tables::read(&out).unwrap();
+        // Of the public split's 1,000 test nodes 319 are of one class.
+        assert_eq!(tables.runs[0].largest_class, Some(0.319));
+        let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+        let said = manifest.contains("trained on 140 of 2708 nodes and ");
+        assert_eq!(said, !more.is_empty(), "{manifest}");
+    }
 }
 
 #[test]
