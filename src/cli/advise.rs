@@ -1,23 +1,24 @@
 //! `grapevine advise`: which strategy for this graph on this network.
 
+use std::cell::RefCell;
 use std::fmt::Write;
 
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::output::{columns, left_columns, print, print_json, tell};
-use super::project::{moved, node_data, upper};
+use super::project::{memory, moved, node_data, upper};
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 use crate::experiment::{
-    Advice, Advised, Change, NODES_A_WORKER, Other, Probe, Projection, Why, advise, base_of,
+    Advice, Advised, Change, NODES_A_WORKER, Probe, Projection, Why, advise, base_of,
 };
 use crate::net::TrafficKind;
 use crate::report::format::{
     bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds,
 };
-use crate::strategies::Registry;
+use crate::strategies::{EpochKind, Registry};
 
 /// Epochs and seeds of a probe.
 const PROBE_EPOCHS: usize = 30;
@@ -70,7 +71,18 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             tell(&format!("{cell}\n"));
         }
     };
-    let advice = advise(&experiment, registry, &base, probe, &progress)?;
+    // What would change a ranking takes several times as long as the ranking.
+    let early = !args.json && probe.is_none();
+    let unwritten = RefCell::new(None);
+    let ranked = |advice: &Advice| {
+        if early && let Err(error) = print(&head(advice)) {
+            unwritten.borrow_mut().get_or_insert(error);
+        }
+    };
+    let advice = advise(&experiment, registry, &base, probe, &progress, &ranked)?;
+    if let Some(error) = unwritten.into_inner() {
+        return Err(error.into());
+    }
     if args.json {
         let documents: Vec<Document<'_>> = (advice.iter())
             .map(|advice| Document {
@@ -80,8 +92,15 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             .collect();
         print_json(&documents)?;
     } else {
-        let texts: Vec<String> = advice.iter().map(text).collect();
-        print(&texts.join("\n"))?;
+        let texts = advice.iter().map(|advice| {
+            let head = if early && !advice.ranking.is_empty() {
+                String::new()
+            } else {
+                head(advice)
+            };
+            head + &rest(advice)
+        });
+        print(&texts.collect::<Vec<String>>().join("\n"))?;
     }
     // A cluster on which nothing fits is no cluster for this graph.
     Ok(if advice.iter().all(|advice| advice.ranking.is_empty()) {
@@ -91,38 +110,64 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     })
 }
 
-/// All that is advised in one setting.
-fn text(advice: &Advice) -> String {
+/// Who is first in a setting, and the table.
+fn head(advice: &Advice) -> String {
     let Advice {
         setting,
         dataset,
         workers,
         epochs,
+        ranking,
         ..
     } = advice;
     let of = if setting.is_empty() { "" } else { ": " };
+    let Some(first) = ranking.first() else {
+        return format!("{setting}{of}no strategy fits into the memory of its workers\n");
+    };
+    let mut text = format!(
+        "{setting}{of}{} first, {} for {epochs} epochs on {dataset} with {}\n",
+        first.strategy,
+        time(&first.projection),
+        counted(*workers as u64, "worker")
+    );
+    text.push_str(&silent(ranking));
+    text.push('\n');
+    text.push_str(&table(ranking));
+    text
+}
+
+/// Whether a strategy sends anything of the nodes of one worker to another.
+fn tells(advised: &Advised) -> bool {
+    let projection = &advised.projection;
+    projection.payload_of(TrafficKind::is_node_data) + moved(projection) > 0
+}
+
+/// Where the first sends nothing of nodes, how much of the graph that is about, and who is the first
+/// that does.
+fn silent(ranking: &[Advised]) -> String {
+    let (first, next) = (&ranking[0], ranking.iter().find(|advised| tells(advised)));
+    if tells(first) || first.projection.cut_share == 0.0 {
+        return String::new();
+    }
+    let cut = percent(first.projection.cut_share);
+    let next = next.map_or_else(String::new, |next| {
+        format!(
+            "; of those that do, {} is first, {}",
+            next.strategy,
+            time(&next.projection)
+        )
+    });
+    format!("It sends nothing of nodes, and {cut} of the edges join two workers{next}.\n")
+}
+
+/// What is said of a ranking below its table.
+fn rest(advice: &Advice) -> String {
     let mut text = String::new();
-    if let Some(first) = advice.ranking.first() {
-        let _ = writeln!(
-            text,
-            "{setting}{of}{} first, {} for {epochs} epochs on {dataset} with {}\n",
-            first.strategy,
-            time(&first.projection),
-            counted(*workers as u64, "worker")
-        );
-        text.push_str(&table(&advice.ranking));
+    if !advice.ranking.is_empty() {
+        let ranking = advice.ranking.iter();
+        let reasons = ranking.map(|advised| (advised.strategy.clone(), reason(advised)));
         text.push('\n');
-        text.push_str(&left_columns(&rows(
-            advice
-                .ranking
-                .iter()
-                .map(|advised| (advised.strategy.clone(), reason(advised))),
-        )));
-    } else {
-        let _ = writeln!(
-            text,
-            "{setting}{of}no strategy fits into the memory of its workers"
-        );
+        text.push_str(&left_columns(&rows(reasons)));
     }
     if !advice.left_out.is_empty() {
         text.push_str("\nLeft out\n");
@@ -135,7 +180,10 @@ fn text(advice: &Advice) -> String {
         text.push_str("\nWhat would change this\n");
         let changes = advice.changes.iter();
         text.push_str(&left_columns(&rows(changes.map(|change| {
-            (name(change.to).to_owned(), changed(change, &advice.ranking))
+            (
+                change.to.name().to_owned(),
+                changed(change, &advice.ranking),
+            )
         }))));
     }
     if !advice.ranking.is_empty() {
@@ -167,7 +215,6 @@ fn table(ranking: &[Advised]) -> String {
         .iter()
         .map(|advised| {
             let projection = &advised.projection;
-            let memory = projection.memory_bytes;
             let mut row = vec![
                 advised.strategy.clone(),
                 time(projection),
@@ -175,7 +222,7 @@ fn table(ranking: &[Advised]) -> String {
                 node_data(projection),
                 bytes(parameters(projection) as f64),
                 seconds(projection.machine_hours * 3600.0),
-                memory.map_or_else(|| "?".to_owned(), |memory| bytes(memory as f64)),
+                memory(projection),
             ];
             if probed {
                 row.push(accuracy(advised).unwrap_or_else(|| "?".to_owned()));
@@ -264,17 +311,6 @@ fn why(why: &Why) -> String {
     }
 }
 
-const fn name(other: Other) -> &'static str {
-    match other {
-        Other::FasterNetwork => "ten times the bandwidth",
-        Other::SlowerNetwork => "a tenth of the bandwidth",
-        Other::HalfTheWorkers => "half the workers",
-        Other::TwiceTheWorkers => "twice the workers",
-        Other::FewestRows => "the fewest rows that may cross",
-        Other::MostRows => "the most rows that may cross",
-    }
-}
-
 /// Who is first then, and how long it takes.
 fn changed(change: &Change, ranking: &[Advised]) -> String {
     let fits_now = |name: &str| ranking.iter().any(|advised| advised.strategy == name);
@@ -338,6 +374,12 @@ fn notes(ranking: &[Advised]) -> String {
             !advised.batches
         });
     }
+    for advised in ranking {
+        if let Some(note) = &advised.projection.note {
+            let _ = writeln!(notes, "note: {}: {note}", advised.strategy);
+        }
+    }
+    notes.push_str(&other_epochs(ranking));
     // Entries may have workers of their own: those with the most are told of.
     let widest = ranking
         .iter()
@@ -363,6 +405,19 @@ fn notes(ranking: &[Advised]) -> String {
                 counted(probe.workers as u64, "worker"),
                 counted(probe.epochs as u64, "epoch"),
             );
+            let nothing = ranking.iter().filter(|advised| {
+                let probe = advised.probe.as_ref();
+                probe.is_some_and(|probe| probe.learnt_nothing == Some(true))
+            });
+            let names: Vec<&str> = nothing.map(|one| one.strategy.as_str()).collect();
+            if !names.is_empty() {
+                let _ = writeln!(
+                    notes,
+                    "note: in so short a training these came to no more than who names the largest class for all nodes, so that the \
+                     probe says nothing of them: {}",
+                    names.join(", ")
+                );
+            }
             if probe.workers < workers {
                 let _ = writeln!(
                     notes,
@@ -379,6 +434,30 @@ fn notes(ranking: &[Advised]) -> String {
         return notes;
     }
     format!("\n{notes}")
+}
+
+/// Whose epochs are something else, and how many those are.
+fn other_epochs(ranking: &[Advised]) -> String {
+    let of = |advised: &Advised| {
+        let (kind, epochs) = (
+            advised.projection.run.epoch_kind?,
+            advised.projection.epochs,
+        );
+        let what = match kind {
+            EpochKind::Pass => return None,
+            EpochKind::Round => counted(epochs as u64, "round"),
+            EpochKind::SubModel => format!("{} of one sub-model", counted(epochs as u64, "epoch")),
+        };
+        Some(format!("{} has {what}", advised.strategy))
+    };
+    let others: Vec<String> = ranking.iter().filter_map(of).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!(
+        "note: an epoch is something else to some: {}\n",
+        others.join(", ")
+    )
 }
 
 /// What is assumed of the graph and its parts, each once; of which strategies, where not of all.

@@ -217,7 +217,7 @@ fn between(cell: &Projection) -> String {
 }
 
 /// What the worker that needs most holds, and whether that is too much.
-fn memory(cell: &Projection) -> String {
+pub(super) fn memory(cell: &Projection) -> String {
     let Some(needs) = cell.memory_bytes else {
         return "?".to_owned();
     };

@@ -115,6 +115,18 @@ impl Other {
         Self::MostRows,
     ];
 
+    /// In words.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::FasterNetwork => "ten times the bandwidth",
+            Self::SlowerNetwork => "a tenth of the bandwidth",
+            Self::HalfTheWorkers => "half the workers",
+            Self::TwiceTheWorkers => "twice the workers",
+            Self::FewestRows => "the fewest rows that may cross",
+            Self::MostRows => "the most rows that may cross",
+        }
+    }
+
     const fn network(self) -> f64 {
         match self {
             Self::FasterNetwork => 10.0,
@@ -144,7 +156,8 @@ impl Other {
 }
 
 /// Ranks the strategies of an experiment, and the others of the registry with their defaults, in
-/// every setting of its sweep; `progress` hears of each projection before it is made.
+/// every setting of its sweep; `progress` hears of each projection before it is made, and `ranked`
+/// of a ranking before it is known what would change it.
 ///
 /// # Errors
 /// If computing takes no time in the experiment, data are missing or broken, or nothing fits.
@@ -154,6 +167,7 @@ pub(crate) fn advise(
     base: &Path,
     probe: Option<Probe>,
     progress: &dyn Fn(&str),
+    ranked: &dyn Fn(&Advice),
 ) -> Result<Vec<Advice>, Error> {
     let mut adviser = Adviser {
         experiment: &experiment.name,
@@ -164,6 +178,7 @@ pub(crate) fn advise(
         seed: experiment.seeds[0],
         probe,
         progress,
+        ranked,
     };
     let cells = adviser.preparation.present(experiment)?.0;
     if let Some(cell) = cells.iter().find(|cell| is_measured(cell)) {
@@ -199,6 +214,7 @@ struct Adviser<'a> {
     seed: u64,
     probe: Option<Probe>,
     progress: &'a dyn Fn(&str),
+    ranked: &'a dyn Fn(&Advice),
 }
 
 impl Adviser<'_> {
@@ -249,25 +265,28 @@ impl Adviser<'_> {
             return Ok(none_fits(setting, listed, left_out, changes));
         };
         let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
-        let cells = ranking.iter().map(|(cell, _)| cell).chain(&too_large);
-        let changes = self.changes(&cells.collect::<Vec<_>>());
-        if let Some(probe) = self.probe {
-            let base = self.base.to_owned();
-            let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
-            for (cell, advised) in &mut ranking {
-                (self.progress)(&format!("{}, a probe", cell.name));
-                advised.probe = Some(probe.of(cell, self.seed, self.base, &mut samples)?);
-            }
-        }
-        Ok(Advice {
+        let (mut cells, ranking): (Vec<Cell>, Vec<Advised>) = ranking.into_iter().unzip();
+        let mut advice = Advice {
             setting: setting.to_owned(),
             dataset,
             workers,
             epochs: listed[0].settings.training.epochs,
-            ranking: ranking.into_iter().map(|(_, advised)| advised).collect(),
+            ranking,
             left_out,
-            changes,
-        })
+            changes: Vec::new(),
+        };
+        (self.ranked)(&advice);
+        if let Some(probe) = self.probe {
+            let base = self.base.to_owned();
+            let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
+            for (cell, advised) in cells.iter().zip(&mut advice.ranking) {
+                (self.progress)(&format!("{}, a probe", cell.name));
+                advised.probe = Some(probe.of(cell, self.seed, self.base, &mut samples)?);
+            }
+        }
+        cells.append(&mut too_large);
+        advice.changes = self.changes(&cells.iter().collect::<Vec<_>>());
+        Ok(advice)
     }
 
     /// A candidate's projection. A strategy that the file does not have, and that does not go with
@@ -314,6 +333,7 @@ impl Adviser<'_> {
             let (mut ranking, mut exists) = (Vec::new(), false);
             self.preparation.on_network_times(to.network());
             for &cell in cells {
+                (self.progress)(&format!("{}, with {}", cell.name, to.name()));
                 let Some(found) = self.next_to(to, cell) else {
                     continue;
                 };

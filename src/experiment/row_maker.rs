@@ -8,7 +8,6 @@ use super::prepare::Fitted;
 use super::rows::{
     Activity, DecisionRow, EpochRow, Measured, RunRow, Text, TimelineRow, TrafficRow,
 };
-use crate::graph::{Dataset, Labels, Metric};
 use crate::net::{Count, Seconds, TrafficKind};
 use crate::sim::{Outcome, SimError, TrainingConfig};
 
@@ -57,25 +56,6 @@ pub(super) fn milestones(training: &TrainingConfig, epochs: &[EpochRow]) -> Meas
     }
 }
 
-/// Share of the test nodes of a data set that are of their largest class; none where classes are
-/// not what is measured, or not at hand.
-fn largest_class(dataset: &Dataset) -> Option<f64> {
-    let Labels::Classes(classes) = &dataset.labels else {
-        return None;
-    };
-    if dataset.metric != Metric::Accuracy {
-        return None;
-    }
-    let mut nodes = vec![0_usize; dataset.classes];
-    for &node in &dataset.split.test {
-        if let Some(class) = classes.get(node as usize)? {
-            *nodes.get_mut(*class as usize)? += 1;
-        }
-    }
-    let known: usize = nodes.iter().sum();
-    (known > 0).then(|| nodes.into_iter().max().unwrap_or(0) as f64 / known as f64)
-}
-
 impl RowMaker<'_> {
     /// The row of a run of which nothing is known but what it was to be.
     pub(super) fn blank(&self) -> RunRow {
@@ -111,7 +91,7 @@ impl RowMaker<'_> {
             epoch_kind: Some(self.fitted.training.epoch_kind()),
             // A worker with a shard of its own knows no test nodes but its own.
             largest_class: match &setting.shards {
-                None => largest_class(setting.scored()),
+                None => setting.scored().largest_class(),
                 Some(_) => None,
             },
             sweep: cell.sweep.clone(),

@@ -132,6 +132,25 @@ impl Dataset {
         }
     }
 
+    /// Share of the test nodes that are of their largest class; none where classes are not what is
+    /// measured, or not at hand.
+    pub(crate) fn largest_class(&self) -> Option<f64> {
+        let Labels::Classes(classes) = &self.labels else {
+            return None;
+        };
+        if self.metric != Metric::Accuracy {
+            return None;
+        }
+        let mut nodes = vec![0_usize; self.classes];
+        for &node in &self.split.test {
+            if let Some(class) = classes.get(node as usize)? {
+                *nodes.get_mut(*class as usize)? += 1;
+            }
+        }
+        let known: usize = nodes.iter().sum();
+        (known > 0).then(|| nodes.into_iter().max().unwrap_or(0) as f64 / known as f64)
+    }
+
     /// Counts of what is there, and how it was read.
     pub(crate) fn summary(&self) -> DataSummary {
         let nodes = self.graph.nodes();

@@ -48,8 +48,6 @@ trait Quantity: Sized {
     /// Its name in error messages, and an example.
     const NAME: (&'static str, &'static str);
     const UNITS: &'static [Unit];
-    /// Whether a text without a unit is refused, as people mean another one than the base unit.
-    const WANTS_UNIT: bool = true;
     /// Units that are powers of two.
     const BINARY_UNITS: &'static [Unit] = &[];
 
@@ -79,7 +77,8 @@ trait Quantity: Sized {
         let (number, unit) = split_unit(trimmed);
         let binary = Self::BINARY_UNITS.iter().find(|(name, _)| *name == unit);
         let exponent = match unit {
-            "" if Self::WANTS_UNIT && shift(number, 0).is_some_and(|value| value > 0.0) => {
+            // People mean another one than the base unit.
+            "" if shift(number, 0).is_some_and(|value| value > 0.0) => {
                 let what = format!("write its unit, such as \"{}\"", Self::NAME.1);
                 return Err(Self::refuse(text, what));
             }
@@ -128,7 +127,6 @@ impl Quantity for Bandwidth {
 
 impl Quantity for Bytes {
     const NAME: (&'static str, &'static str) = ("size", "10MB");
-    const WANTS_UNIT: bool = false;
     const UNITS: &'static [Unit] = SIZE;
     const BINARY_UNITS: &'static [Unit] = BINARY_SIZE;
 

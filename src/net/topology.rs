@@ -290,6 +290,12 @@ impl Topology {
         self.links.iter().any(chance)
     }
 
+    /// Number of machines: as many as there are workers, where none has several.
+    pub(crate) fn places(&self) -> usize {
+        self.machines
+            .map_or(self.workers(), |machines| machines.count)
+    }
+
     /// Whether no worker can tell its place from another's: a star of equal links, of computers
     /// equally fast, without chance or failures. A worker's way in is no narrower than its way out.
     pub(crate) fn is_uniform(&self) -> bool {

@@ -39,6 +39,9 @@ pub(crate) struct Probed {
     pub metric: Metric,
     /// That, at the best epoch by validation, of each seed; none where there is no such node.
     pub accuracies: Vec<Option<f64>>,
+    /// Whether none is above that of who names the largest class for all; none where that is not
+    /// known.
+    pub learnt_nothing: Option<bool>,
 }
 
 /// A probe is on so many nodes a worker, at least; else there are fewer workers. It has two.
@@ -66,16 +69,22 @@ impl Probe {
         samples: &mut Preparation<'_>,
     ) -> Result<Probed, Error> {
         let small = self.small(cell, base)?;
-        let mut accuracies = Vec::new();
+        let (mut accuracies, mut learnt_nothing) = (Vec::new(), Some(true));
         let (mut nodes, mut epochs, mut metric) = (0, 0, Metric::default());
         for seed in first..first + self.seeds {
             let fitted = samples.fit(&small, seed)?;
             let (training, together) = (&fitted.training, fitted.needs.together);
             let observer: Observer = Arc::new(|_| ());
             let outcome = strategies::run(&**training, together, observer)?;
-            let data = &fitted.setting.dataset;
+            let data = fitted.setting.scored();
             (nodes, epochs, metric) = (data.graph.nodes(), training.epochs(), data.metric);
-            accuracies.push(outcome.best().and_then(|(_, scores)| scores.test));
+            let accuracy = outcome.best().and_then(|(_, scores)| scores.test);
+            let nothing = accuracy.zip(data.largest_class());
+            let nothing = nothing.map(|(reached, largest)| reached <= largest);
+            learnt_nothing = learnt_nothing
+                .zip(nothing)
+                .map(|(before, now)| before && now);
+            accuracies.push(accuracy);
         }
         Ok(Probed {
             nodes,
@@ -84,6 +93,7 @@ impl Probe {
             epochs,
             metric,
             accuracies,
+            learnt_nothing,
         })
     }
 

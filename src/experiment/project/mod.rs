@@ -65,6 +65,8 @@ pub(crate) struct Projection {
     pub validated: Option<[Option<f64>; 2]>,
     /// Rows that cross the boundary in one exact exchange.
     pub boundary_rows: u64,
+    /// Share of the edges whose ends are on two workers.
+    pub(crate) cut_share: f64,
     /// The ends between which this lies, where the cut is known by a fit, or the degrees are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
@@ -92,7 +94,7 @@ pub(crate) struct Projection {
     pub exposed_communication_seconds: f64,
     /// Mean over workers of the time in which they wait for others that have not begun to send.
     pub waiting_seconds: f64,
-    /// Virtual time of all workers together, in hours.
+    /// Virtual time of all machines together, in hours: of one with several workers once.
     pub(crate) machine_hours: f64,
     /// What the worker holds whose device is the fullest; nothing where the plan does not say.
     pub memory_bytes: Option<u64>,
@@ -426,6 +428,7 @@ pub(super) fn project_cell(
         },
         validated: validated(cell),
         boundary_rows: setting.counts.boundary_rows() as u64,
+        cut_share: 2.0 * setting.edge_cut() as f64 / setting.counts.edges.max(1) as f64,
         between: None,
         steps: fitted.uneven_steps(cell),
         note: fitted.training.note(),
@@ -440,7 +443,7 @@ pub(super) fn project_cell(
         communication_seconds: mean(|times| times.communication.0),
         exposed_communication_seconds: mean(|times| times.exposed.0),
         waiting_seconds: mean(|times| times.waiting.0),
-        machine_hours: simulated_seconds * setting.workers() as f64 / 3600.0,
+        machine_hours: simulated_seconds * setting.topology.places() as f64 / 3600.0,
         memory_bytes: memory,
         evaluation_memory_bytes: held.evaluating,
         device_memory_bytes: device,

@@ -73,7 +73,7 @@ table! {
         exposed_communication_seconds: f64,
         /// Mean over workers of the time in which they wait for others that have not begun to send.
         waiting_seconds: f64,
-        /// Virtual time of all workers together, in hours.
+        /// Virtual time of all machines together, in hours: of one with several workers once.
         machine_hours: f64,
         /// What the worker holds whose device is the fullest; null where the plan does not say.
         memory_bytes: Option<u64>,

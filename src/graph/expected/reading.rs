@@ -262,6 +262,8 @@ impl RmatCounts {
 fn read_degrees(path: &Path) -> Result<ExpectedGraph, GraphError> {
     let mut found: Vec<(f64, f64)> = Vec::new();
     each_line(path, open(path)?, |line| {
+        // Spreadsheets write a mark in front of the first line, which nobody sees.
+        let line = line.trim_start_matches('\u{feff}');
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.is_empty() {
             return Ok(());
@@ -270,7 +272,7 @@ fn read_degrees(path: &Path) -> Result<ExpectedGraph, GraphError> {
         let mut number = || words.next()?.parse::<u64>().ok();
         let (Some(degree), Some(nodes), None) = (number(), number(), words.next()) else {
             return Err(format!(
-                "expected a degree and how many nodes have it, such as `3,120`, found `{line}`"
+                "expected a degree and how many nodes have it, such as `3,120`, and no header, found `{line}`"
             ));
         };
         found.push((degree as f64, nodes as f64));

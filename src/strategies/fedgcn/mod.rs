@@ -66,7 +66,7 @@ pub(super) const FEDAVG: Registration = Registration {
     info: StrategyInfo {
         name: "fedavg",
         paper: "McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data (FedAvg, AISTATS 2017)",
-        sends: "models to a server and back, once a round",
+        sends: "models to a server and back, once a round; edges between clients are dropped",
         options: &[LOCAL_STEPS, ABSENT],
     },
     read: |table| read(table, 0, &["local_steps", "absent"]),
