@@ -83,6 +83,12 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let beside = beside.transpose()?;
     let verdicts = verdicts(&experiment, &projections);
     let notes = notes(&experiment, &projections, &verdicts, skipped);
+    // First: what cannot be written is not lost then.
+    if args.json {
+        print_json(&projections)?;
+    } else {
+        print(&text(&projections, &verdicts, &notes, beside.as_ref()))?;
+    }
     if let Some(folder) = &args.out {
         let row = |projection: &Projection| projection.row(&experiment.name);
         let rows: Vec<ProjectionRow> = projections.iter().map(row).collect();
@@ -99,11 +105,6 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
                 command: std::env::args().collect(),
             },
         )?;
-    }
-    if args.json {
-        print_json(&projections)?;
-    } else {
-        print(&text(&projections, &verdicts, &notes, beside.as_ref()))?;
     }
     Ok(Verdict::Good)
 }

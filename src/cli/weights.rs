@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::output::print;
 use super::{ExperimentArgs, Verdict, read_experiment};
-use crate::experiment::{Preparation, base_of, write_weights};
+use crate::experiment::{Preparation, base_of, can_be_made, write_weights};
 use crate::strategies::Registry;
 
 /// Arguments of `weights`.
@@ -24,6 +24,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
+    can_be_made(&args.out).map_err(crate::Error::from)?;
     let base = base_of(&args.experiment.file);
     let mut preparation = Preparation::new(registry, base).for_numbers();
     let files = write_weights(&experiment, &mut preparation, &args.out)?;

@@ -72,7 +72,7 @@ fn taken(path: &Path, what: String) -> Result<(), RunError> {
 
 /// Whether no file is where the folder should be. Making it would fail as well, but with the exit
 /// code of a failed run; here the argument is wrong.
-fn can_be_made(folder: &Path) -> Result<(), RunError> {
+pub(crate) fn can_be_made(folder: &Path) -> Result<(), RunError> {
     match folder.ancestors().find(|path| path.exists()) {
         Some(file) if !file.is_dir() => taken(
             folder,

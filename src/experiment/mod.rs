@@ -48,7 +48,7 @@ pub(crate) use advise::{Advice, Advised, Change, NODES_A_WORKER, Probe, Why, adv
 pub use config::{Cell, ConfigError, Experiment, Place, Problem};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
-pub(crate) use folder::{default_out, free_for_projection};
+pub(crate) use folder::{can_be_made, default_out, free_for_projection};
 pub use manifest::read_manifest;
 pub(crate) use manifest::{PART, judged_by};
 pub(crate) use merge::{Part, merge};

@@ -321,6 +321,13 @@ mod tests {
         assert_eq!("2s".parse(), Ok(Seconds(2.0)));
         assert_eq!("4MiB".parse(), Ok(Bytes(4_194_304)));
         assert_eq!("1.5 KiB".parse(), Ok(Bytes(1536)));
+        // 80 bytes are not what anybody writes in quotes.
+        let error = "80".parse::<Bytes>().unwrap_err().to_string();
+        assert!(
+            error.contains("write its unit, such as \"10MB\""),
+            "{error}"
+        );
+        assert_eq!("0".parse(), Ok(Bytes(0)));
     }
 
     #[test]

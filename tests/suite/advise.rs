@@ -187,6 +187,38 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
 }
 
 #[test]
+fn who_is_first_by_sending_nothing_of_nodes_is_told_as_such() {
+    let text = "name = \"x\"\nseeds = [0]\n\
+        dataset = { counts = { rmat = { scale = 16, edge_factor = 16 } } }\n\
+        model = { kind = \"sage\", layers = 2, hidden = 32 }\ntraining = { epochs = 3 }\n\
+        partition = { method = \"random\", workers = 8 }\n\
+        network = { machine = { gpus = 4, nics = 1, nic = { bandwidth = \"10Gbps\", latency = \"10us\" } }, \
+        link = { bandwidth = \"200Gbps\", latency = \"2us\" } }\n\
+        compute = { timing = { profile = \"t4\" } }\n\
+        strategy = [{ kind = \"isolated\" }, { kind = \"full\" }, { kind = \"grappa\" }]\n";
+    let folder = folder_with(text);
+    let ran = grapevine(folder.path(), &["advise", "x.toml", "--quiet"]).expect(0);
+    // Of random parts of eight an edge joins two with a chance of seven eighths.
+    let said =
+        "It sends nothing of nodes, and 87.5 % of the edges join two workers; of those that do, ";
+    let (head, rest) = ran.stdout.split_once(said).expect("it is said");
+    assert!(head.starts_with("isolated first, "), "{head}");
+    for told in [
+        "evaluating",
+        "note: grappa: its chunks do not move: repartition_every = 50, and there are 3 epochs",
+        "note: an epoch is something else to some: retexo has 6 epochs of one sub-model",
+    ] {
+        assert!(rest.contains(told), "{told}: {rest}");
+    }
+    // Two machines work for as long as each of their eight workers.
+    let (_, advice, _) = advice(text, &[]);
+    let first = &advice[0]["ranking"][0]["projection"];
+    let of = |key: &str| first[key].as_f64().expect("a number");
+    let machines = of("machine_hours") * 3600.0 / of("simulated_seconds");
+    assert!((machines - 2.0).abs() < 1e-9, "{machines}");
+}
+
+#[test]
 fn what_is_assumed_is_said_once_and_of_whom_where_strategies_differ() {
     let told = |text: &str| -> Vec<String> {
         let folder = folder_with(text);
