@@ -96,6 +96,11 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         |_| Vec::new(),
         Error::is_input,
     )?;
+    if args.plan_seeds && experiment.claims.is_empty() {
+        let what = "--plan-seeds says how many seeds claims need, and the file has no [[claim]]; leave it out, or add one";
+        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+    }
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(&experiment, args.part));
     let runner = Runner {

@@ -161,7 +161,8 @@ impl RunNames {
             .split(|c| !plain(c))
             .filter(|word| !word.is_empty())
             .collect();
-        let mut cell = words.join("-");
+        // A point in front would hide the file.
+        let mut cell = words.join("-").trim_start_matches(['.', '-']).to_owned();
         cell.truncate(cell.floor_char_boundary(LONGEST_NAME));
         let stem = format!("{cell}-{seed}");
         let mut name = stem.clone();
@@ -189,7 +190,7 @@ mod tests {
             names.name("workers=4/fixed ratio=8", 0, "json"),
             "workers=4-fixed-ratio=8-0-2.json"
         );
-        assert_eq!(names.name("../full", 1, "json"), "..-full-1.json");
+        assert_eq!(names.name("../full", 1, "json"), "full-1.json");
         for (cell, most) in [
             ("é".repeat(300), "é".repeat(100)),
             ("漢".repeat(300), "漢".repeat(66)),

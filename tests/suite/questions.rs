@@ -42,6 +42,12 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
         assert!(said.contains(column), "{said}");
     }
 
+    let no_claims = ["--set", "claim=[]"];
+    let refused = grapevine(here, &[&run[..], &no_claims].concat())
+        .expect(2)
+        .stderr;
+    assert!(refused.contains("the file has no [[claim]]"), "{refused}");
+
     // The same runs, on average.
     let margin = "at_most_below = 0.01";
     let on_average = FILE.replace(margin, r#"at_most_below = 0.5, over = "mean""#);
