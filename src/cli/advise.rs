@@ -6,13 +6,13 @@ use std::fmt::Write;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::output::{columns, left_columns, print, print_json, tell};
+use super::output::{Unwritten, columns, left_columns, print, print_json, tell};
 use super::project::{memory, moved, node_data, upper};
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 use crate::experiment::{
-    Advice, Advised, Change, NODES_A_WORKER, Probe, Projection, Why, advise, base_of,
+    Advice, Advised, Change, Heard, NODES_A_WORKER, Probe, Projection, Why, advise, base_of,
 };
 use crate::net::TrafficKind;
 use crate::report::format::{
@@ -66,23 +66,19 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         epochs: PROBE_EPOCHS,
         seeds: PROBE_SEEDS,
     });
-    let progress = |cell: &str| {
-        if !args.quiet {
-            tell(&format!("{cell}\n"));
+    let shown = RefCell::new(Shown::default());
+    let written = RefCell::new(Ok(()));
+    let hear = |heard: Heard<'_>| match heard {
+        Heard::Begins(what) if !args.quiet => tell(&format!("{what}\n")),
+        // Probes are a column of the table.
+        Heard::Ranked(advice) if !args.json && probe.is_none() => {
+            keep(&written, || shown.borrow_mut().head(advice));
         }
+        Heard::Advised(advice) if !args.json => keep(&written, || shown.borrow_mut().all(advice)),
+        _ => {}
     };
-    // What would change a ranking takes several times as long as the ranking.
-    let early = !args.json && probe.is_none();
-    let unwritten = RefCell::new(None);
-    let ranked = |advice: &Advice| {
-        if early && let Err(error) = print(&head(advice)) {
-            unwritten.borrow_mut().get_or_insert(error);
-        }
-    };
-    let advice = advise(&experiment, registry, &base, probe, &progress, &ranked)?;
-    if let Some(error) = unwritten.into_inner() {
-        return Err(error.into());
-    }
+    let advice = advise(&experiment, registry, &base, probe, &hear)?;
+    written.into_inner()?;
     if args.json {
         let documents: Vec<Document<'_>> = (advice.iter())
             .map(|advice| Document {
@@ -91,16 +87,6 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
             })
             .collect();
         print_json(&documents)?;
-    } else {
-        let texts = advice.iter().map(|advice| {
-            let head = if early && !advice.ranking.is_empty() {
-                String::new()
-            } else {
-                head(advice)
-            };
-            head + &rest(advice)
-        });
-        print(&texts.collect::<Vec<String>>().join("\n"))?;
     }
     // A cluster on which nothing fits is no cluster for this graph.
     Ok(if advice.iter().all(|advice| advice.ranking.is_empty()) {
@@ -108,6 +94,38 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Good
     })
+}
+
+/// What is printed of advice as it comes: of each setting its ranking, and then the rest.
+#[derive(Default)]
+struct Shown {
+    settings: usize,
+    /// Whether the ranking of this setting is there.
+    ranked: bool,
+}
+
+impl Shown {
+    fn head(&mut self, advice: &Advice) -> Result<(), Unwritten> {
+        let between = if self.settings > 0 { "\n" } else { "" };
+        self.ranked = true;
+        print(&format!("{between}{}", head(advice)))
+    }
+
+    fn all(&mut self, advice: &Advice) -> Result<(), Unwritten> {
+        if !self.ranked {
+            self.head(advice)?;
+        }
+        (self.settings, self.ranked) = (self.settings + 1, false);
+        print(&rest(advice))
+    }
+}
+
+/// Does it unless something before went wrong, and keeps what goes wrong.
+fn keep(written: &RefCell<Result<(), Unwritten>>, print: impl FnOnce() -> Result<(), Unwritten>) {
+    let mut written = written.borrow_mut();
+    if written.is_ok() {
+        *written = print();
+    }
 }
 
 /// Who is first in a setting, and the table.

@@ -36,6 +36,17 @@ pub(crate) struct Advice {
     pub changes: Vec<Change>,
 }
 
+/// How far advice is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Heard<'a> {
+    /// This is projected, or trained as a probe, next.
+    Begins(&'a str),
+    /// The ranking of a setting, before probes and before it is known what would change it.
+    Ranked(&'a Advice),
+    /// All that is advised in a setting.
+    Advised(&'a Advice),
+}
+
 /// One strategy of a ranking.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Advised {
@@ -156,8 +167,7 @@ impl Other {
 }
 
 /// Ranks the strategies of an experiment, and the others of the registry with their defaults, in
-/// every setting of its sweep; `progress` hears of each projection before it is made, and `ranked`
-/// of a ranking before it is known what would change it.
+/// every setting of its sweep; `hear` is told how far it is.
 ///
 /// # Errors
 /// If computing takes no time in the experiment, data are missing or broken, or nothing fits.
@@ -166,8 +176,7 @@ pub(crate) fn advise(
     registry: &Registry,
     base: &Path,
     probe: Option<Probe>,
-    progress: &dyn Fn(&str),
-    ranked: &dyn Fn(&Advice),
+    hear: &dyn Fn(Heard<'_>),
 ) -> Result<Vec<Advice>, Error> {
     let mut adviser = Adviser {
         experiment: &experiment.name,
@@ -177,8 +186,7 @@ pub(crate) fn advise(
         // A checked file has at least one.
         seed: experiment.seeds[0],
         probe,
-        progress,
-        ranked,
+        hear,
     };
     let cells = adviser.preparation.present(experiment)?.0;
     if let Some(cell) = cells.iter().find(|cell| is_measured(cell)) {
@@ -191,7 +199,9 @@ pub(crate) fn advise(
     for setting in settings {
         let of_it = |cell: &&&Cell| cell.sweep.to_string() == setting;
         let listed: Vec<&Cell> = cells.iter().filter(of_it).copied().collect();
-        advice.push(adviser.setting(&setting, &listed)?);
+        let of_setting = adviser.setting(&setting, &listed)?;
+        hear(Heard::Advised(&of_setting));
+        advice.push(of_setting);
     }
     Ok(advice)
 }
@@ -213,8 +223,7 @@ struct Adviser<'a> {
     preparation: Preparation<'a>,
     seed: u64,
     probe: Option<Probe>,
-    progress: &'a dyn Fn(&str),
-    ranked: &'a dyn Fn(&Advice),
+    hear: &'a dyn Fn(Heard<'_>),
 }
 
 impl Adviser<'_> {
@@ -223,7 +232,7 @@ impl Adviser<'_> {
         let mut failed = None;
         for candidate in candidates(listed, self.registry) {
             let strategy = candidate.cell.strategy.label.clone();
-            (self.progress)(&candidate.cell.name);
+            (self.hear)(Heard::Begins(&candidate.cell.name));
             let (cell, projection) = match self.candidate(&candidate) {
                 Ok(found) => found,
                 Err(error) => {
@@ -275,12 +284,12 @@ impl Adviser<'_> {
             left_out,
             changes: Vec::new(),
         };
-        (self.ranked)(&advice);
+        (self.hear)(Heard::Ranked(&advice));
         if let Some(probe) = self.probe {
             let base = self.base.to_owned();
             let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
             for (cell, advised) in cells.iter().zip(&mut advice.ranking) {
-                (self.progress)(&format!("{}, a probe", cell.name));
+                (self.hear)(Heard::Begins(&format!("{}, a probe", cell.name)));
                 advised.probe = Some(probe.of(cell, self.seed, self.base, &mut samples)?);
             }
         }
@@ -333,7 +342,7 @@ impl Adviser<'_> {
             let (mut ranking, mut exists) = (Vec::new(), false);
             self.preparation.on_network_times(to.network());
             for &cell in cells {
-                (self.progress)(&format!("{}, with {}", cell.name, to.name()));
+                (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
                 let Some(found) = self.next_to(to, cell) else {
                     continue;
                 };

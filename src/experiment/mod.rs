@@ -44,7 +44,7 @@ pub mod verify;
 mod weights;
 
 pub use crate::study::StudyError;
-pub(crate) use advise::{Advice, Advised, Change, NODES_A_WORKER, Probe, Why, advise};
+pub(crate) use advise::{Advice, Advised, Change, Heard, NODES_A_WORKER, Probe, Why, advise};
 pub use config::{Cell, ConfigError, Experiment, Place, Problem};
 pub(crate) use config::{EstimatorStudy, FlowFile};
 pub use error::{Error, RunError};
