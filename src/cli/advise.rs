@@ -160,8 +160,8 @@ fn tells(advised: &Advised) -> bool {
     projection.payload_of(TrafficKind::is_node_data) + moved(projection) > 0
 }
 
-/// Where the first sends nothing of nodes, how much of the graph that is about, and who is the first
-/// that does.
+/// Where the first sends nothing of nodes, how much of the graph that is about, and who is the
+/// first that does.
 fn silent(ranking: &[Advised]) -> String {
     let (first, next) = (&ranking[0], ranking.iter().find(|advised| tells(advised)));
     if tells(first) || first.projection.cut_share == 0.0 {
