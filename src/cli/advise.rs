@@ -1,6 +1,5 @@
 //! `grapevine advise`: which strategy for this graph on this network.
 
-use std::cell::RefCell;
 use std::fmt::Write;
 
 use clap::Args as ClapArgs;
@@ -66,19 +65,16 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         epochs: PROBE_EPOCHS,
         seeds: PROBE_SEEDS,
     });
-    let shown = RefCell::new(Shown::default());
-    let written = RefCell::new(Ok(()));
-    let hear = |heard: Heard<'_>| match heard {
-        Heard::Begins(what) if !args.quiet => tell(&format!("{what}\n")),
-        // Probes are a column of the table.
-        Heard::Ranked(advice) if !args.json && probe.is_none() => {
-            keep(&written, || shown.borrow_mut().head(advice));
-        }
-        Heard::Advised(advice) if !args.json => keep(&written, || shown.borrow_mut().all(advice)),
-        _ => {}
+    let mut shown = Shown {
+        args,
+        settings: 0,
+        ranked: false,
+        written: Ok(()),
     };
-    let advice = advise(&experiment, registry, &base, probe, &hear)?;
-    written.into_inner()?;
+    let advice = advise(&experiment, registry, &base, probe, &mut |heard| {
+        shown.hear(heard);
+    })?;
+    shown.written?;
     if args.json {
         let documents: Vec<Document<'_>> = (advice.iter())
             .map(|advice| Document {
@@ -97,34 +93,43 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
 }
 
 /// What is printed of advice as it comes: of each setting its ranking, and then the rest.
-#[derive(Default)]
-struct Shown {
+struct Shown<'a> {
+    args: &'a Args,
     settings: usize,
     /// Whether the ranking of this setting is there.
     ranked: bool,
+    written: Result<(), Unwritten>,
 }
 
-impl Shown {
-    fn head(&mut self, advice: &Advice) -> Result<(), Unwritten> {
+impl Shown<'_> {
+    fn hear(&mut self, heard: Heard<'_>) {
+        match heard {
+            Heard::Begins(what) if !self.args.quiet => tell(&format!("{what}\n")),
+            // A document is printed whole.
+            _ if self.args.json => {}
+            // A probe is a column of the table.
+            Heard::Ranked(advice) if self.args.probe.is_none() => self.head(advice),
+            Heard::Advised(advice) => {
+                if !self.ranked {
+                    self.head(advice);
+                }
+                (self.settings, self.ranked) = (self.settings + 1, false);
+                self.write(&rest(advice));
+            }
+            Heard::Begins(_) | Heard::Ranked(_) => {}
+        }
+    }
+
+    fn head(&mut self, advice: &Advice) {
         let between = if self.settings > 0 { "\n" } else { "" };
         self.ranked = true;
-        print(&format!("{between}{}", head(advice)))
+        self.write(&format!("{between}{}", head(advice)));
     }
 
-    fn all(&mut self, advice: &Advice) -> Result<(), Unwritten> {
-        if !self.ranked {
-            self.head(advice)?;
+    fn write(&mut self, text: &str) {
+        if self.written.is_ok() {
+            self.written = print(text);
         }
-        (self.settings, self.ranked) = (self.settings + 1, false);
-        print(&rest(advice))
-    }
-}
-
-/// Does it unless something before went wrong, and keeps what goes wrong.
-fn keep(written: &RefCell<Result<(), Unwritten>>, print: impl FnOnce() -> Result<(), Unwritten>) {
-    let mut written = written.borrow_mut();
-    if written.is_ok() {
-        *written = print();
     }
 }
 
@@ -392,6 +397,11 @@ fn notes(ranking: &[Advised]) -> String {
             !advised.batches
         });
     }
+    let nothing = "no more accurate in the probe than who names the largest class for all nodes, so that it says nothing of them";
+    say(nothing, &|advised| {
+        let probe = advised.probe.as_ref();
+        probe.is_some_and(|probe| probe.learnt_nothing == Some(true))
+    });
     for advised in ranking {
         if let Some(note) = &advised.projection.note {
             let _ = writeln!(notes, "note: {}: {note}", advised.strategy);
@@ -423,19 +433,6 @@ fn notes(ranking: &[Advised]) -> String {
                 counted(probe.workers as u64, "worker"),
                 counted(probe.epochs as u64, "epoch"),
             );
-            let nothing = ranking.iter().filter(|advised| {
-                let probe = advised.probe.as_ref();
-                probe.is_some_and(|probe| probe.learnt_nothing == Some(true))
-            });
-            let names: Vec<&str> = nothing.map(|one| one.strategy.as_str()).collect();
-            if !names.is_empty() {
-                let _ = writeln!(
-                    notes,
-                    "note: in so short a training these came to no more than who names the largest class for all nodes, so that the \
-                     probe says nothing of them: {}",
-                    names.join(", ")
-                );
-            }
             if probe.workers < workers {
                 let _ = writeln!(
                     notes,

@@ -176,7 +176,7 @@ pub(crate) fn advise(
     registry: &Registry,
     base: &Path,
     probe: Option<Probe>,
-    hear: &dyn Fn(Heard<'_>),
+    hear: &mut dyn FnMut(Heard<'_>),
 ) -> Result<Vec<Advice>, Error> {
     let mut adviser = Adviser {
         experiment: &experiment.name,
@@ -200,7 +200,7 @@ pub(crate) fn advise(
         let of_it = |cell: &&&Cell| cell.sweep.to_string() == setting;
         let listed: Vec<&Cell> = cells.iter().filter(of_it).copied().collect();
         let of_setting = adviser.setting(&setting, &listed)?;
-        hear(Heard::Advised(&of_setting));
+        (adviser.hear)(Heard::Advised(&of_setting));
         advice.push(of_setting);
     }
     Ok(advice)
@@ -223,7 +223,7 @@ struct Adviser<'a> {
     preparation: Preparation<'a>,
     seed: u64,
     probe: Option<Probe>,
-    hear: &'a dyn Fn(Heard<'_>),
+    hear: &'a mut dyn FnMut(Heard<'_>),
 }
 
 impl Adviser<'_> {

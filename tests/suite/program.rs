@@ -672,6 +672,7 @@ fn the_largest_class_is_that_of_the_test_nodes_also_where_those_are_unseen() {
     for (out, more) in [("all", &[][..]), ("unseen", &unseen[..])] {
         let run = [&["run", "x.toml", "-q", "--out", out], &sets[..], more].concat();
         grapevine(folder.path(), &run).expect(0);
+        grapevine(folder.path(), &["verify", out]).expect(0);
         let out = folder.path().join(out);
         let tables = Tables::read(&out).unwrap();
         // Of the public split's 1,000 test nodes 319 are of one class.
@@ -1050,6 +1051,14 @@ fn folders_are_compared_by_cell_and_seed() {
     assert!(ran.stdout.contains(all), "{}", ran.stdout);
     let ran = grapevine(folder.path(), &["compare", "one", "longer"]).expect(0);
     assert!(!ran.stdout.contains(all), "{}", ran.stdout);
+    // What the machine took stands below what was measured of trainings.
+    let (results, machine) = ("simulated_seconds", "measured_seconds");
+    let places = [ran.stdout.rfind(results), ran.stdout.find(machine)];
+    assert!(
+        places[0].is_some() && places[0] < places[1],
+        "{}",
+        ran.stdout
+    );
     for text in [
         "longer against one",
         "another seeds: [0,1] → [0,1,5]",

@@ -30,6 +30,7 @@
 
 mod compare;
 mod evidence;
+mod family;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -39,9 +40,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow, Sweep};
-use super::statistics::{Correction, Statistics, detectable, holm, seeds_needed};
+use super::statistics::{Statistics, detectable, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers, is_factor};
+use family::{adjusted, first_tail};
 use sequence::{Looked, at_looks};
 
 pub use compare::Comparison;
@@ -90,15 +92,6 @@ pub struct ClaimSpec {
     /// What a reader of the verdict should know: the reason, where it is known. Shown beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-}
-
-impl ClaimSpec {
-    /// What it is corrected with: one family for each statement of a paper, where none is named.
-    fn family(&self) -> (bool, &str) {
-        let named = self.family.as_deref();
-        // A family may be called as a source is.
-        (named.is_some(), named.unwrap_or(&self.source))
-    }
 }
 
 /// What a claim can be about: the columns of `runs` that hold numbers, and `node_data_bytes`.
@@ -352,20 +345,6 @@ pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> 
     .collect()
 }
 
-/// The one-sided p-value that decides a claim at the first step of Holm's method, the hardest,
-/// where there is one look.
-fn first_tail(claim: &ClaimSpec, claims: &[ClaimSpec], statistics: &Statistics) -> f64 {
-    let family = claims
-        .iter()
-        .filter(|other| other.family() == claim.family());
-    let together = match statistics.correction {
-        Correction::Holm => family.count(),
-        Correction::None => 1,
-    };
-    // The decisive p-value is twice the smaller of two one-sided ones.
-    (1.0 - statistics.level) / 2.0 / together as f64
-}
-
 /// A row for each claim of which this was found.
 fn rows(
     claims: &[ClaimSpec],
@@ -472,33 +451,4 @@ fn row(
         repartition_bytes: None,
         quantity: Some(claim.quantity()),
     }
-}
-
-/// P-values corrected within each family; those of claims with nothing to measure do not count.
-fn adjusted(
-    claims: &[ClaimSpec],
-    p_values: &[Option<f64>],
-    correction: Correction,
-) -> Vec<Option<f64>> {
-    let mut adjusted = p_values.to_vec();
-    if correction == Correction::None {
-        return adjusted;
-    }
-    for (first, claim) in claims.iter().enumerate() {
-        // Each family is corrected once, at its first claim.
-        if claims[..first]
-            .iter()
-            .any(|other| other.family() == claim.family())
-        {
-            continue;
-        }
-        let family: Vec<usize> = (first..claims.len())
-            .filter(|&index| claims[index].family() == claim.family() && p_values[index].is_some())
-            .collect();
-        let of_family: Vec<f64> = family.iter().filter_map(|&index| p_values[index]).collect();
-        for (&index, p) in family.iter().zip(holm(&of_family)) {
-            adjusted[index] = Some(p);
-        }
-    }
-    adjusted
 }

@@ -8,6 +8,7 @@ use ClaimVerdict::{Inconclusive, NotReproduced, Reproduced};
 
 use super::*;
 use crate::experiment::rows::{Measured, Sweep};
+use crate::experiment::statistics::Correction;
 
 fn claim(measure: &str, compare: &str) -> Result<ClaimSpec, String> {
     let text = format!(

@@ -31,14 +31,19 @@ dataset = [
 kind = "full"
 "#;
 
+fn experiment(text: &str, registry: &Registry, sets: &[&str]) -> Experiment {
+    let vocabulary = Vocabulary {
+        registry,
+        figures: &[],
+    };
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    Experiment::parse(text, "x.toml", PAPER, &sets, &vocabulary).unwrap()
+}
+
 #[test]
 fn what_is_of_other_data_and_seeds_is_let_go_where_it_is_large() {
     let registry = Registry::builtin();
-    let vocabulary = Vocabulary {
-        registry: &registry,
-        figures: &[],
-    };
-    let experiment = Experiment::parse(SWEPT, "x.toml", PAPER, &[], &vocabulary).unwrap();
+    let experiment = experiment(SWEPT, &registry, &[]);
     let cells = experiment.cells();
     // Cells in order: the last key of the sweep changes fastest.
     let turns = data_turns(cells.iter());
@@ -90,12 +95,7 @@ kind = "full"
 /// The only cell of [`INDUCTIVE`] with these changes.
 fn inductive(sets: &[&str]) -> Result<Fitted, Error> {
     let registry = Registry::builtin();
-    let vocabulary = Vocabulary {
-        registry: &registry,
-        figures: &[],
-    };
-    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let experiment = Experiment::parse(INDUCTIVE, "x.toml", PAPER, &sets, &vocabulary).unwrap();
+    let experiment = experiment(INDUCTIVE, &registry, sets);
     let mut preparation = Preparation::new(&registry, PathBuf::new());
     if sets.iter().any(|set| set.contains("counts")) {
         preparation = preparation.for_plans();

@@ -41,7 +41,8 @@ impl Preparation<'_> {
         let sizes = (dataset.classes, dataset.features.width());
         let (training, edges) = (dataset.split.train.len(), dataset.graph.edges());
         trains(cell, &dataset.name, sizes, training, edges)?;
-        fits(cell, &dataset, needs)?;
+        // Of all nodes, which are there when models are scored.
+        fits(cell, &whole, needs)?;
         let parts = self
             .partition(cell, &dataset, &needs.partition, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
@@ -49,7 +50,7 @@ impl Preparation<'_> {
         let layer = |layer| strategy.layer(&model, layer);
         let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         let mut devices = self.open(cell)?;
-        divide(&mut devices, &layers, &dataset).map_err(|what| cell.refuse("device.*", what))?;
+        divide(&mut devices, &layers, &whole).map_err(|what| cell.refuse("device.*", what))?;
         Ok(Setting {
             unseen: inductive.then_some(whole),
             ..self.assemble(cell, seed, dataset, parts, devices)?

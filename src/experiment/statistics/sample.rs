@@ -147,6 +147,7 @@ pub(super) fn t(degrees: f64) -> StudentsT {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
 
@@ -162,6 +163,23 @@ mod tests {
             let (low, high) = sample.interval(0.95).unwrap();
             let error = (2.0 / (values.len() - 1) as f64 / values.len() as f64).sqrt();
             assert!((high - quantile * error).abs() < 1e-7 && (low + high).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_bootstrap_of_few_values_is_as_wrong_as_the_documentation_says() {
+        let mut random = stream(4, Purpose::Study, 0, 0);
+        for (count, expected) in [(10, 0.09), (20, 0.07)] {
+            let wrong = (0..1000).filter(|_| {
+                let values: Vec<f64> = (0..count)
+                    .map(|_| StandardNormal.sample(&mut random))
+                    .collect();
+                let sample = Sample::of(&values, IntervalMethod::Bootstrap).unwrap();
+                sample.not_above(0.0).min(sample.not_below(0.0)) <= 0.025
+            });
+            let wrong = wrong.count() as f64 / 1000.0;
+            // Three deviations of a share of a thousand.
+            assert!((wrong - expected).abs() < 0.027, "{count}: {wrong}");
         }
     }
 

@@ -437,6 +437,9 @@ mod tests {
         };
         let star = read("# degree,nodes\n3,1\n1,3\n").unwrap();
         assert_eq!((star.graph.nodes(), star.graph.edges()), (4.0, 6.0));
+        // As a spreadsheet writes it.
+        let marked = read("\u{feff}3,1\r\n1,3\r\n").unwrap();
+        assert_eq!((marked.graph.nodes(), marked.graph.edges()), (4.0, 6.0));
         for (text, message) in [
             ("3,1\n1,2\n", "add up to 5"),
             ("4,1\n1,2\n", "a node has at most 2 neighbours"),

@@ -30,6 +30,22 @@ pub(crate) struct Population {
     pub(crate) spreads: bool,
 }
 
+impl Population {
+    /// The nodes of one worker of so many, some of which it starts at, and those of all others, if
+    /// there are any; neighbours are drawn for all.
+    pub(crate) fn of_one(workers: usize, seeds: usize) -> Vec<Self> {
+        let own = 1.0 / workers as f64;
+        let population = |share: f64, seeds: usize| Self {
+            share,
+            seeds: seeds as f64,
+            spreads: true,
+        };
+        let mut all = vec![population(own, seeds), population(1.0 - own, 0)];
+        all.retain(|one| one.share > 0.0);
+        all
+    }
+}
+
 /// Nodes of one population in a frontier.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reached {

@@ -147,17 +147,10 @@ impl Expectation {
 
     /// What a worker meets with so many seeds.
     fn met(&mut self, seeds: usize) -> Arc<Frontiers> {
-        let share = 1.0 / self.cache_of.len() as f64;
         let (law, fanouts) = (&self.law, &self.batches.spec.fanouts);
+        let workers = self.cache_of.len();
         let met = self.met.entry(seeds).or_insert_with(|| {
-            let population = |share: f64, seeds: usize| Population {
-                share,
-                seeds: seeds as f64,
-                spreads: true,
-            };
-            let mut all = vec![population(share, seeds), population(1.0 - share, 0)];
-            all.retain(|one| one.share > 0.0);
-            Arc::new(frontiers(law, &all, fanouts))
+            Arc::new(frontiers(law, &Population::of_one(workers, seeds), fanouts))
         });
         Arc::clone(met)
     }

@@ -9,9 +9,9 @@ use super::{Sweeping, expectation};
 use crate::graph::{Part, shuffled};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind};
-use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
+use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{PassPlan, exchange_of, stored};
+use crate::strategies::parts::plan::{PassPlan, Stretches, exchange_of, stored};
 
 /// The plan of a training.
 pub(super) struct SweepPlanner {
@@ -233,38 +233,32 @@ impl SweepPlanner {
             let working = ranks.map(|rank| Working::new(setting, &layout, rank, epoch));
             self.working = working.collect();
         }
-        let mut tracks = vec![Track::default(); workers];
+        let mut written = Stretches::of(workers);
         let mut orders = Vec::new();
-        for (rank, track) in tracks.iter_mut().enumerate() {
+        for (rank, track) in written.tracks.iter_mut().enumerate() {
             if loads {
                 self.load(track, rank, &layout);
             }
             orders.push(self.begin(track, rank, &layout));
         }
-        let (mut stretches, mut times, mut last) = (Vec::new(), 1, None);
+        let mut last = None;
         let steps = layout.steps(sweeping.batch_size()).count();
         for step in 0..steps {
             let kind = self.kind(&layout, step);
             if kind.is_some() {
-                if kind == last {
-                    times += 1;
+                if kind == last && written.again() {
                     continue;
                 }
-                let none = vec![Track::default(); workers];
-                let workers = std::mem::replace(&mut tracks, none).into();
-                stretches.push(Stretch { workers, times });
-                times = 1;
+                written.cut();
             }
-            for (rank, track) in tracks.iter_mut().enumerate() {
+            for (rank, track) in written.tracks.iter_mut().enumerate() {
                 self.step(track, rank, &layout, (&orders[rank], step));
             }
             last = kind;
         }
-        let workers = tracks.into();
-        stretches.push(Stretch { workers, times });
         self.epoch += 1;
         self.taken += steps;
-        self.last = Timeline::after(&self.last, epoch, stretches);
+        self.last = written.after(&self.last, epoch);
         Arc::clone(&self.last)
     }
 

@@ -7,14 +7,14 @@ use super::Workers;
 use super::sub_model::SubModel;
 use crate::graph::sampling::{Population, frontiers};
 use crate::graph::{
-    BoundaryCounts, Csr, ExpectedGraph, Part, SampledLayer, Sampler, View, round, seeds_of,
+    BoundaryCounts, Csr, ExpectedGraph, Part, SampledLayer, Sampler, Steps, View, round, seeds_of,
     shuffled,
 };
 use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
-use crate::sim::{Decision, Planner, Stretch, Timeline, Track};
+use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{
-    Arrivals, CrossingPlan, memory_alone, receive_features, send_features, stored,
+    Arrivals, CrossingPlan, Stretches, memory_alone, receive_features, send_features, stored,
 };
 
 /// The plan of a training.
@@ -28,6 +28,7 @@ pub(super) struct WorkersPlanner {
     features: Vec<Vec<usize>>,
     /// Of each worker its piece of the graph, where batches are drawn from it.
     local: Vec<Csr>,
+    steps: Steps,
     /// A worker of each number of training nodes.
     kinds: Vec<usize>,
     last: Arc<Timeline>,
@@ -69,6 +70,7 @@ impl WorkersPlanner {
                 .map(|part| part.local_graph(&setting.dataset.graph))
                 .collect(),
             kinds: kinds.into_values().collect(),
+            steps: setting.steps(),
             workers,
             learner: None,
             epoch: 0,
@@ -138,8 +140,7 @@ impl WorkersPlanner {
 
     /// How many nodes train in a step, of each kind of workers.
     fn seeds(&self, step: usize) -> Vec<usize> {
-        let steps = self.workers.setting.steps();
-        let seeds = |&rank: &usize| steps.range(rank, step).len();
+        let seeds = |&rank: &usize| self.steps.range(rank, step).len();
         self.kinds.iter().map(seeds).collect()
     }
 
@@ -154,20 +155,17 @@ impl WorkersPlanner {
     ) -> Option<(BlockShape, InputShape)> {
         let setting = &self.workers.setting;
         let batches = setting.batches.as_ref()?;
-        let steps = setting.steps();
-        if steps.range(rank, step).is_empty() {
+        let seeds = self.steps.range(rank, step).len();
+        if seeds == 0 {
             return None;
         }
         let width = self.workers.spec.widths[layer];
         let fanouts = [batches.spec.fanouts[layer]];
-        let reads = match &setting.law {
-            Some(law) => expected(
-                law,
-                &setting.counts,
-                steps.range(rank, step).len(),
-                fanouts[0],
-            ),
-            None => self.played(rank, &fanouts, seeds_of(order, &steps, rank, step), step),
+        let reads = if let Some(law) = &setting.law {
+            expected(law, &setting.counts, seeds, fanouts[0])
+        } else {
+            let seeds = seeds_of(order, &self.steps, rank, step);
+            self.played(rank, &fanouts, seeds, step)
         };
         let Reads {
             outputs,
@@ -279,15 +277,8 @@ struct Reads {
 /// What so many seeds of a worker read in a graph that is known by its law: frozen rows of all
 /// neighbours are there, so that they are drawn across the cut.
 fn expected(law: &ExpectedGraph, counts: &BoundaryCounts, seeds: usize, fanout: usize) -> Reads {
-    let own = 1.0 / counts.parts.len() as f64;
-    let population = |share: f64, seeds: usize| Population {
-        share,
-        seeds: seeds as f64,
-        spreads: true,
-    };
-    let mut all = vec![population(own, seeds), population(1.0 - own, 0)];
-    all.retain(|one| one.share > 0.0);
-    let met = frontiers(law, &all, &[fanout]);
+    let populations = Population::of_one(counts.parts.len(), seeds);
+    let met = frontiers(law, &populations, &[fanout]);
     let [before, after] = [&met.rows[0], &met.rows[1]];
     Reads {
         outputs: seeds,
@@ -310,7 +301,7 @@ impl Planner for WorkersPlanner {
         let (layer, round) = rounds.at(epoch);
         let is_last = round + 1 == rounds.of(layer);
         let epochs = rounds.first(model.layers());
-        let steps = setting.steps().count();
+        let steps = self.steps.count();
         if round == 0 {
             let parameters = SubModel::parameters(model, layer);
             let sizes = [parameters, rounds.of(layer) * steps];
@@ -324,10 +315,10 @@ impl Planner for WorkersPlanner {
                 ))
             }));
         }
-        let none = vec![Track::default(); setting.workers()];
+        let in_numbers = setting.law.is_some() && setting.batches.is_some();
         let orders = self.orders();
-        let (mut stretches, mut tracks) = (Vec::<Stretch>::new(), none.clone());
-        for (rank, track) in tracks.iter_mut().enumerate() {
+        let mut written = Stretches::of(setting.workers());
+        for (rank, track) in written.tracks.iter_mut().enumerate() {
             self.open(track, rank, (layer, round));
         }
         for step in 0..steps {
@@ -335,36 +326,28 @@ impl Planner for WorkersPlanner {
             let sums = |taken| self.learner.as_ref().map(|one| one.sums_after(taken));
             // In numbers a step is like the one before but for the last ones. The first is behind
             // what opens the epoch.
-            let again = setting.law.is_some()
+            let again = in_numbers
                 && step > 1
                 && self.seeds(step) == self.seeds(step - 1)
                 && sums(taken) == sums(taken - 1);
-            match stretches.last_mut() {
-                Some(last) if again => {
-                    last.times += 1;
-                    continue;
-                }
-                _ => {}
+            if again && written.again() {
+                continue;
             }
-            for (rank, track) in tracks.iter_mut().enumerate() {
+            for (rank, track) in written.tracks.iter_mut().enumerate() {
                 self.step(track, rank, layer, &orders[rank], [step, taken]);
             }
-            if setting.law.is_some() && setting.batches.is_some() {
-                let tracks = std::mem::replace(&mut tracks, none.clone());
-                stretches.push(Stretch::once(tracks));
+            if in_numbers {
+                written.cut();
             }
         }
         if is_last || setting.training.evaluates(epoch, epochs) {
             // Which parameters are the best depends on it, so every worker waits for the
             // evaluation.
-            tracks.iter_mut().for_each(Track::share);
-        }
-        if stretches.is_empty() || tracks != none {
-            stretches.push(Stretch::once(tracks));
+            written.tracks.iter_mut().for_each(Track::share);
         }
         self.epoch += 1;
         // Most rounds are like the one before, and then held once.
-        self.last = Timeline::after(&self.last, epoch, stretches);
+        self.last = written.after(&self.last, epoch);
         Arc::clone(&self.last)
     }
 }

@@ -1,18 +1,21 @@
 //! What [`partition_parallel`](super::super::partition_parallel) does.
 
+mod inputs;
+
 use std::sync::Arc;
 
 use super::batches::BatchPlan;
-use super::crossing::{Wait, exchange, messages, peers, receive_features, send_features};
+use super::crossing::{Wait, exchange, messages, peers};
 use super::moves::Moves;
 use super::share::{Drawn, HaloEdges};
-use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan};
-use crate::graph::{BatchForm, PartCounts, Peers};
+use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan, Stretches};
+use crate::graph::{BatchForm, Peers};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way, f32_bytes};
-use crate::sim::{Decision, Planner, Setting, Stretch, Timeline, Track};
+use crate::sim::{Decision, Planner, Setting, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::{BoundaryShare, EpochExchange, When, Wire};
+use inputs::own_features;
 
 /// What travels, as a plan knows it.
 pub struct Sending {
@@ -238,96 +241,6 @@ impl ExchangePlanner {
         share.drawn(&self.setting, self.halo_edges.as_ref(), draws, rank)
     }
 
-    /// The features of a worker's own nodes and of all its halo; of its own nodes alone, where
-    /// their product crosses.
-    fn all_features(&mut self, track: &mut Track, rank: usize, epoch: &Epoch) -> InputShape {
-        if epoch.sent.crosses_after_product(0) {
-            return self.features[rank]; // of own nodes: no others' ever come
-        }
-        let setting = Arc::clone(&self.setting);
-        let part = &setting.counts.parts[rank];
-        let crossing = self.crossing(rank);
-        let wire = epoch.sent.wires[0].as_ref();
-        if let (true, Some(wire)) = (self.features_late(), wire) {
-            return self.late_features(track, rank, &crossing, wire, epoch.since);
-        }
-        self.fetch(track, rank, &crossing, wire, self.ahead);
-        if setting.counts.dense || !setting.holds_graph() {
-            self.features[rank].stored = part.own_values + part.halo_values;
-        } else if let Some(wire) = wire {
-            let others = setting.boundary.parts[rank].halo_by_owner();
-            self.features[rank] = self.arrivals.input(rank, part.own_values, others, wire);
-        }
-        if let Some(wire) = &epoch.ahead {
-            let width = setting.model.features();
-            track.compute(Work::pass(crossing.outgoing() * width));
-            track.count_under(1);
-            let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
-            let from = peers(&crossing.receives);
-            track.start_exchange(exchange(TrafficKind::Feature, 0, to, from));
-            track.count_under(0);
-        }
-        self.features[rank]
-    }
-
-    /// Whether features are used an epoch after they were sent.
-    fn features_late(&self) -> bool {
-        let staleness = self.when.staleness;
-        staleness.is_some_and(|staleness| staleness.features)
-    }
-
-    /// The features of a worker's own nodes, and of its halo those that were sent in the epoch
-    /// before, zeros at first; those of this one, if it is fresh.
-    fn late_features(
-        &self,
-        track: &mut Track,
-        rank: usize,
-        crossing: &CrossingPlan,
-        wire: &Wire,
-        since: usize,
-    ) -> InputShape {
-        let part = &self.setting.counts.parts[rank];
-        let width = self.setting.model.features();
-        track.compute(Work::pass(crossing.outgoing() * width));
-        let to = messages(wire, rank, Way::Forward, &crossing.sends, width);
-        let from = peers(&crossing.receives);
-        let sent = exchange(TrafficKind::Feature, 0, to, from);
-        let wait = Wait::of(self.when.staleness, since);
-        wait.write(track, sent);
-        let read = match wait {
-            Wait::Now | Wait::Both => Some(wire),
-            _ => self.late.first().and_then(Option::as_ref),
-        };
-        track.compute(Work::pass(crossing.halo() * width));
-        let Some(read) = read.filter(|_| !self.setting.counts.dense) else {
-            // Zeros are stored in dense rows, and only there.
-            let dense = self.setting.counts.dense;
-            let others = if dense { part.halo_values } else { 0 };
-            return InputShape::new(part.own_values + others, dense);
-        };
-        let others = self.setting.boundary.parts[rank].halo_by_owner();
-        self.arrivals.input(rank, part.own_values, others, read)
-    }
-
-    /// Features of the rows that cross, if they do in this epoch: those that are under way, or sent
-    /// now.
-    fn fetch(
-        &self,
-        track: &mut Track,
-        rank: usize,
-        crossing: &CrossingPlan,
-        wire: Option<&Wire>,
-        ahead: bool,
-    ) {
-        let Some(wire) = wire else { return };
-        let width = self.setting.model.features();
-        if !ahead {
-            let ends = [&crossing.sends[..], &crossing.receives];
-            send_features(track, rank, ends, width, wire);
-        }
-        receive_features(track, crossing.halo(), width);
-    }
-
     fn pass<'a>(
         &'a self,
         track: &mut Track,
@@ -444,12 +357,6 @@ impl ExchangePlanner {
     }
 }
 
-/// The features of each worker's own nodes.
-fn own_features(setting: &Setting) -> Vec<InputShape> {
-    let own = |part: &PartCounts| InputShape::new(part.own_values, setting.counts.dense);
-    setting.counts.parts.iter().map(own).collect()
-}
-
 impl ExchangePlanner {
     /// The next epoch of the first so many workers.
     fn plan(&mut self, decided: Option<&Decision>, workers: usize) -> Arc<Timeline> {
@@ -459,32 +366,26 @@ impl ExchangePlanner {
         if late.is_some_and(|late| late.is_fresh(epoch.since)) {
             self.late.clear();
         }
-        let none = vec![Track::default(); workers];
-        let (mut stretches, mut tracks) = (Vec::<Stretch>::new(), none.clone());
+        let mut written = Stretches::of(workers);
         if let Some(mut batches) = self.batches.take() {
             for step in 0..batches.steps() {
                 let taken = epoch.number * batches.steps() + step;
                 let sums = |taken| self.learner.sums_after(taken);
                 let again = batches.begin(epoch.number, step) && sums(taken) == sums(taken - 1);
-                match stretches.last_mut() {
-                    Some(last) if again => {
-                        last.times += 1;
-                        continue;
-                    }
-                    _ => {}
+                if again && written.again() {
+                    continue;
                 }
-                for (rank, track) in tracks.iter_mut().enumerate() {
+                for (rank, track) in written.tracks.iter_mut().enumerate() {
                     batches.write(track, rank, &epoch.sent);
                     self.update(track, rank, taken);
                 }
                 if batches.in_numbers() {
-                    let tracks = std::mem::replace(&mut tracks, none.clone());
-                    stretches.push(Stretch::once(tracks));
+                    written.cut();
                 }
             }
             self.batches = Some(batches);
         } else {
-            for (rank, track) in tracks.iter_mut().enumerate() {
+            for (rank, track) in written.tracks.iter_mut().enumerate() {
                 if let Some((moves, before)) = &moved {
                     moves.write(track, rank, [before, &self.setting]);
                 }
@@ -492,7 +393,7 @@ impl ExchangePlanner {
                 self.update(track, rank, epoch.number);
             }
         }
-        for track in &mut tracks {
+        for track in &mut written.tracks {
             self.end(track, &epoch);
         }
         if self.when.staleness.is_some() {
@@ -500,10 +401,7 @@ impl ExchangePlanner {
         }
         self.ahead = epoch.ahead.is_some();
         self.epoch += 1;
-        if stretches.is_empty() || tracks != none {
-            stretches.push(Stretch::once(tracks));
-        }
-        self.last = Timeline::after(&self.last, epoch.number, stretches);
+        self.last = written.after(&self.last, epoch.number);
         Arc::clone(&self.last)
     }
 }

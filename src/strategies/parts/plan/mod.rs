@@ -24,6 +24,7 @@ mod pass;
 mod requests;
 mod share;
 mod steps;
+mod stretches;
 mod summed;
 
 pub use crossing::{
@@ -37,4 +38,5 @@ pub use memory::stored;
 pub use pass::{Crosses, LayerPlan, PassPlan};
 pub use requests::{Asks, ask_owners, exchange_features, finish_asking, start_asking};
 pub use steps::{PlannedSteps, StepPlanner};
+pub(crate) use stretches::Stretches;
 pub(crate) use summed::SummedPlan;
