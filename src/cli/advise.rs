@@ -1,5 +1,7 @@
 //! `grapevine advise`: which strategy for this graph on this network.
 
+mod changes;
+
 use std::fmt::Write;
 
 use clap::Args as ClapArgs;
@@ -11,7 +13,7 @@ use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 use crate::experiment::{
-    Advice, Advised, Change, Heard, NODES_A_WORKER, Probe, Projection, Why, advise, base_of,
+    Advice, Advised, Heard, NODES_A_WORKER, Probe, Projection, Why, advise, base_of,
 };
 use crate::net::TrafficKind;
 use crate::report::format::{
@@ -148,9 +150,10 @@ fn head(advice: &Advice) -> String {
         return format!("{setting}{of}no strategy fits into the memory of its workers\n");
     };
     let mut text = format!(
-        "{setting}{of}{} first, {} for {epochs} epochs on {dataset} with {}\n",
+        "{setting}{of}{} first, {} for {} on {dataset} with {}\n",
         first.strategy,
         time(&first.projection),
+        counted(*epochs as u64, "epoch"),
         counted(*workers as u64, "worker")
     );
     text.push_str(&silent(ranking));
@@ -175,7 +178,7 @@ fn silent(ranking: &[Advised]) -> String {
     let cut = percent(first.projection.cut_share);
     let next = next.map_or_else(String::new, |next| {
         format!(
-            "; of those that do, {} is first, {}",
+            ". Of the strategies that send or move some, {} is first, {}",
             next.strategy,
             time(&next.projection)
         )
@@ -205,7 +208,7 @@ fn rest(advice: &Advice) -> String {
         text.push_str(&left_columns(&rows(changes.map(|change| {
             (
                 change.to.name().to_owned(),
-                changed(change, &advice.ranking),
+                changes::changed(change, &advice.ranking),
             )
         }))));
     }
@@ -332,47 +335,6 @@ fn why(why: &Why) -> String {
         ),
         Why::Refused(error) => error.clone(),
     }
-}
-
-/// Who is first then, and how long it takes.
-fn changed(change: &Change, ranking: &[Advised]) -> String {
-    let fits_now = |name: &str| ranking.iter().any(|advised| advised.strategy == name);
-    let names = change.ranking.iter().map(|(name, _)| name.as_str());
-    let new: Vec<&str> = names.filter(|name| !fits_now(name)).collect();
-    let Some((then, took)) = change.ranking.first() else {
-        return "no strategy fits".to_owned();
-    };
-    let Some(first) = ranking.first() else {
-        let new = new.join(", ");
-        return format!("there is room for {new}; {then} first: {}", seconds(*took));
-    };
-    let fit = if new.is_empty() {
-        String::new()
-    } else {
-        format!("; there is room for {}, too", new.join(", "))
-    };
-    let time = |strategy: &str| {
-        let found = change.ranking.iter().find(|(name, _)| name == strategy);
-        found.map(|(_, time)| *time)
-    };
-    let now = first.projection.simulated_seconds;
-    let against = |time: f64| match time / now {
-        ratio if (0.95..1.05).contains(&ratio) => "as long as now".to_owned(),
-        ratio if ratio < 1.0 => format!("{} times less than now", digits(1.0 / ratio)),
-        ratio => format!("{} times as long as now", digits(ratio)),
-    };
-    if *then == first.strategy {
-        return format!(
-            "{then} stays first: {}, {}{fit}",
-            seconds(*took),
-            against(*took)
-        );
-    }
-    let before = time(&first.strategy).map_or_else(
-        || format!("{} no longer fits", first.strategy),
-        |time| format!("{} takes {}", first.strategy, seconds(time)),
-    );
-    format!("{then} comes first: {}; {before}{fit}", seconds(*took))
 }
 
 /// What to know when reading a ranking.

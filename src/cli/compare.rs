@@ -11,6 +11,7 @@ use crate::experiment::Tables;
 use crate::experiment::compare::{Change, Comparison, Verdict, compare};
 use crate::experiment::differences::differences;
 use crate::experiment::rows::RunRow;
+use crate::report::format::counted;
 
 /// Measures of the machine and not of what was trained.
 const OF_THE_MACHINE: [&str; 2] = ["measured_seconds", "peak_memory_bytes"];
@@ -110,6 +111,12 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
         text.push_str(&format!(
             "finished runs left out, because the other folder lacks their seeds: {}\n",
             comparison.unpaired
+        ));
+    }
+    for (cell, measure, pairs) in &comparison.one_sided {
+        text.push_str(&format!(
+            "in one folder alone: {measure} of {cell}, in {} of runs\n",
+            counted(*pairs as u64, "pair")
         ));
     }
     let shown = |change: &&Change| all || change.verdict != Verdict::Equal;

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use super::Verdict;
 use super::output::{print, print_json, tell};
 use crate::Error;
-use crate::experiment::{EstimatorStudy, estimate};
+use crate::experiment::{EstimatorStudy, can_be_made, estimate};
 use crate::report;
 
 /// Arguments of `estimator`.
@@ -32,6 +32,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let study = EstimatorStudy::read(&args.file, &args.sets).map_err(Error::from)?;
+    if let Some(folder) = &args.out {
+        can_be_made(folder).map_err(Error::from)?;
+    }
     let rows = estimate(&study, &mut |setting| {
         if !args.quiet {
             tell(&format!("{setting}\n"));

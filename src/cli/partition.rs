@@ -13,6 +13,7 @@ use super::output::{BadArgument, columns, print, print_json};
 use super::source::{DataArgs, asked_split, named_value};
 use crate::Error;
 use crate::atomic;
+use crate::experiment::can_be_made;
 use crate::graph::{
     BoundaryPlan, CONCENTRATIONS, DatasetSpec, Divided, GraphError, Known, Partition,
     PartitionMethod, PartitionSpec, PartitionStats, RawDataset, Room, Sharding,
@@ -139,6 +140,9 @@ fn refused(error: GraphError) -> anyhow::Error {
 fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
     let asked = asked(args)?;
+    if let (true, Some(folder)) = (args.shards, &args.out) {
+        can_be_made(folder).map_err(Error::from)?;
+    }
     let spec = args.data.spec()?;
     let data = match (args.shards, &args.out, memory::by_hand()) {
         (true, Some(folder), Some(bytes)) => {

@@ -12,7 +12,7 @@ use super::config::{Cell, Experiment};
 use super::prepare::Preparation;
 use super::project::{Projection, add_ends, project_cell};
 use super::rows::distinct;
-use crate::graph::FitEnd;
+use crate::graph::{FitEnd, PartitionMethod, PartitionSpec};
 use crate::sim::Timing;
 use crate::strategies::Registry;
 pub(crate) use probe::{NODES_A_WORKER, Probe};
@@ -114,16 +114,22 @@ pub(crate) enum Other {
     FewestRows,
     /// The end at which the most cross.
     MostRows,
+    /// Parts by METIS, where they are random.
+    MetisParts,
+    /// Random parts, where they are cut along the graph.
+    RandomParts,
 }
 
 impl Other {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::FasterNetwork,
         Self::SlowerNetwork,
         Self::HalfTheWorkers,
         Self::TwiceTheWorkers,
         Self::FewestRows,
         Self::MostRows,
+        Self::MetisParts,
+        Self::RandomParts,
     ];
 
     /// In words.
@@ -135,6 +141,8 @@ impl Other {
             Self::TwiceTheWorkers => "twice the workers",
             Self::FewestRows => "the fewest rows that may cross",
             Self::MostRows => "the most rows that may cross",
+            Self::MetisParts => "parts by METIS",
+            Self::RandomParts => "random parts",
         }
     }
 
@@ -155,13 +163,28 @@ impl Other {
         }
     }
 
-    /// The workers in place of so many, where that is a different number.
-    const fn workers(self, now: usize) -> Option<usize> {
-        match self {
-            Self::HalfTheWorkers if now >= 2 => Some(now / 2),
-            Self::HalfTheWorkers => None,
-            Self::TwiceTheWorkers => Some(2 * now),
-            _ => Some(now),
+    /// The partition in place of this one, where that is a different one.
+    fn partition(self, now: &PartitionSpec) -> Option<PartitionSpec> {
+        let of = |workers| PartitionSpec {
+            workers,
+            ..now.clone()
+        };
+        let by = |method| PartitionSpec {
+            method,
+            workers: now.workers,
+            seed: now.seed,
+            ..PartitionSpec::default()
+        };
+        match (self, now.method) {
+            (Self::HalfTheWorkers, _) => (now.workers >= 2).then(|| of(now.workers / 2)),
+            (Self::TwiceTheWorkers, _) => Some(of(2 * now.workers)),
+            (Self::MetisParts, PartitionMethod::Random) => Some(by(PartitionMethod::Metis)),
+            (
+                Self::RandomParts,
+                PartitionMethod::Metis | PartitionMethod::Ldg | PartitionMethod::Fennel,
+            ) => Some(by(PartitionMethod::Random)),
+            (Self::MetisParts | Self::RandomParts, _) => None,
+            _ => Some(now.clone()),
         }
     }
 }
@@ -326,11 +349,11 @@ impl Adviser<'_> {
             return project_cell(self.experiment, cell, &fitted, |_| ()).ok();
         }
         let mut other = cell.clone();
-        let workers = &mut other.settings.partition.workers;
-        let changed = to.workers(*workers)?;
-        // An entry with workers of its own stays as it is.
-        if !cell.strategy.with.contains_key("partition.workers") {
-            *workers = changed;
+        let changed = to.partition(&cell.settings.partition)?;
+        // An entry with parts of its own stays as it is.
+        let own = |key: &String| key.starts_with("partition.");
+        if !cell.strategy.with.keys().any(own) {
+            other.settings.partition = changed;
         }
         self.project(&other).ok()
     }
@@ -341,9 +364,13 @@ impl Adviser<'_> {
         for to in Other::ALL {
             let (mut ranking, mut exists) = (Vec::new(), false);
             self.preparation.on_network_times(to.network());
-            for &cell in cells {
+            for (place, &cell) in cells.iter().enumerate() {
                 (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
                 let Some(found) = self.next_to(to, cell) else {
+                    // A graph in numbers may have no such parts, and what is left ranks nothing.
+                    if place == 0 && matches!(to, Other::MetisParts | Other::RandomParts) {
+                        break;
+                    }
                     continue;
                 };
                 exists = true;

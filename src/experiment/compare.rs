@@ -79,6 +79,8 @@ pub(crate) struct Comparison {
     /// Finished runs of cells that both have, with seeds that one folder alone has: they are
     /// compared with nothing.
     pub(crate) unpaired: usize,
+    /// Cells, measures, and how many pairs of runs have a number of it in one folder alone.
+    pub(crate) one_sided: Vec<(String, &'static str, usize)>,
 }
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for
@@ -96,16 +98,24 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
             .collect();
         comparison.unpaired += finished(first, cell).count() + theirs - 2 * pairs.len();
         for measure in MEASURES {
-            let values = pairs.iter().filter_map(|(a, b)| {
+            let (mut values, mut alone) = (Vec::new(), 0);
+            for (a, b) in &pairs {
                 // A ROC-AUC is not compared with an accuracy.
                 if is_accuracy(measure) && a.metric() != b.metric() {
-                    return None;
+                    continue;
                 }
-                let value = |run: &RunRow| run.number(measure);
-                Some((value(a)?, value(b)?))
-            });
-            let values: Vec<(f64, f64)> = values.collect();
+                let value = |run: &RunRow| run.number(measure).filter(|value| value.is_finite());
+                match (value(a), value(b)) {
+                    (Some(first), Some(other)) => values.push((first, other)),
+                    (None, None) => {}
+                    _ => alone += 1,
+                }
+            }
             comparison.changes.extend(change(cell, measure, &values));
+            if alone > 0 {
+                let one_sided = (cell.to_owned(), measure, alone);
+                comparison.one_sided.push(one_sided);
+            }
         }
     }
     let known = cells(first);
@@ -209,6 +219,18 @@ mod tests {
                 .iter()
                 .all(|change| change.measure != "val_accuracy")
         );
+    }
+
+    #[test]
+    fn numbers_that_one_side_alone_has_are_told() {
+        let first: Vec<RunRow> = (0..3).map(|s| run("full", s, 0.8, 100)).collect();
+        let mut other = first.clone();
+        other[0].measured.as_mut().unwrap().test_accuracy = None;
+        other[1].measured.as_mut().unwrap().test_accuracy = Some(f64::NAN);
+        let found = compare(&first, &other);
+        let expected = ("full".to_owned(), "test_accuracy", 2);
+        assert_eq!(found.one_sided, [expected]);
+        assert_eq!(of(&found, "full", "test_accuracy").pairs, 1);
     }
 
     #[test]

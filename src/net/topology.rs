@@ -25,6 +25,7 @@ mod dragonfly;
 mod fat_tree;
 mod hop;
 mod machines;
+mod period;
 mod route;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub(super) use self::dragonfly::Dragonfly;
 pub(super) use self::fat_tree::FatTree;
 pub(super) use self::hop::{Ends, Hop};
 pub(super) use self::machines::Machines;
+pub(crate) use self::period::{Period, repeats};
 use super::{Bandwidth, Bytes, Impairment, Link, LinkId, Loss, NetError, Seconds};
 
 /// The way from one worker to another.
@@ -294,28 +296,6 @@ impl Topology {
     pub(crate) fn places(&self) -> usize {
         self.machines
             .map_or(self.workers(), |machines| machines.count)
-    }
-
-    /// Whether no worker can tell its place from another's: a star of equal links, of computers
-    /// equally fast, without chance or failures. A worker's way in is no narrower than its way out.
-    pub(crate) fn is_uniform(&self) -> bool {
-        let workers = self.workers();
-        let equal = |links: &[Link]| {
-            links
-                .windows(2)
-                .all(|pair| pair[0].bandwidth == pair[1].bandwidth)
-        };
-        self.wiring == Wiring::Star
-            && self.machines.is_none()
-            && !self.half_duplex
-            && !self.is_uncertain()
-            && self.switches.is_empty()
-            && self.latency.windows(2).all(|pair| pair[0] == pair[1])
-            && self.compute.windows(2).all(|pair| pair[0] == pair[1])
-            && self.devices.windows(2).all(|pair| pair[0] == pair[1])
-            && equal(&self.links[..workers])
-            && equal(&self.links[workers..])
-            && self.links[workers].bandwidth >= self.links[0].bandwidth
     }
 
     /// What chance does to message number `message`, of so many packets: the jitter of every link

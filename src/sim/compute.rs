@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::spec::LAUNCH;
 use super::{ComputeConfig, ProfileSpec, SimError, Timing};
 use crate::model::Work;
-use crate::net::{DeviceCost, Seconds, SumCost, Topology};
+use crate::net::{DeviceCost, Seconds, SumCost, Topology, repeats};
 
 /// A device by its published peak figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -213,11 +213,11 @@ impl ComputeTiming {
         Ok(Self::Modelled(devices.into()))
     }
 
-    /// Whether all workers compute on the same device.
-    pub(crate) fn is_uniform(&self) -> bool {
+    /// Whether each worker computes on the device of the one so many before it.
+    pub(crate) fn repeats(&self, period: usize) -> bool {
         match self {
             Self::Measured => true,
-            Self::Modelled(devices) => devices.windows(2).all(|pair| pair[0] == pair[1]),
+            Self::Modelled(devices) => repeats(devices, period),
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(time, Seconds(device.time(work).0 / 2.0));
             assert_eq!(timing.device(rank).unwrap().memory, device.memory);
         }
-        assert!(!timing.is_uniform());
+        assert!(!timing.repeats(1) && timing.repeats(2));
         let network: NetworkSpec = toml::from_str("preset = \"ethernet-10g\"").unwrap();
         let topology = timing.between(network.topology(3).unwrap());
         let slowest = timing.slowest(&topology, work, Duration::ZERO);
@@ -312,7 +312,7 @@ mod tests {
             let expected = sums.start.0 + 1e6 * sums.per_value.0;
             assert_eq!(topology.sum_time(rank, 1_000_000), Seconds(expected));
         }
-        assert!(!topology.is_uniform());
+        assert_eq!(topology.period(), None);
         let twice = config.replace("rank = 1", "rank = 0");
         let twice = twice.replace("}]", "}, { rank = 0, profile = \"a100\" }]");
         let refused = ComputeTiming::new(&toml::from_str(&twice).unwrap(), 3).unwrap_err();

@@ -43,7 +43,8 @@ use super::intervals::Intervals;
 use super::plan;
 use super::trace::{Doing, Span, Trace};
 use crate::net::{
-    Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Seconds, TrafficKind, Transfer,
+    Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Period, Seconds, TrafficKind,
+    Transfer,
 };
 
 /// What a worker does right now.
@@ -109,9 +110,9 @@ pub(super) struct Kernel {
     timeline: Trace,
     turn: Option<usize>,
     failure: Option<NetError>,
-    /// Whether worker 0 stands for all: what it sends so far to one side comes from as far on the
-    /// other side, at the same time.
-    mirrored: bool,
+    /// How many workers there are, or stand for all in blocks of as many: what they send so many
+    /// blocks on comes to them from as many blocks before them, at the same time.
+    first: usize,
 }
 
 impl Kernel {
@@ -156,15 +157,17 @@ impl Kernel {
             // All clocks are 0, so that the first by rank begins.
             turn: Some(0),
             failure: None,
-            mirrored: false,
+            first: workers,
         }
     }
 
-    /// A kernel in which worker 0 stands for all of so many that do the same.
-    pub(super) fn of_equals(fabric: Fabric, workers: usize, timeline: Trace) -> Self {
+    /// A kernel in which the first workers, as many as a period of the network has, stand for all
+    /// of so many.
+    pub(super) fn of_first(fabric: Fabric, period: Period, workers: usize, trace: Trace) -> Self {
+        let first = period.workers;
         Self {
-            mirrored: true,
-            ..Self::new(fabric, workers, 1, timeline)
+            first,
+            ..Self::new(fabric.of_first(period), workers, first, trace)
         }
     }
 

@@ -158,7 +158,7 @@ fn advice_says_what_would_change_it_and_what_is_left_out() {
     let refused = setting["left_out"].to_string();
     // Both read the graph to plan.
     assert!(
-        refused.contains("llcg") && refused.contains("plans from the graph itself"),
+        refused.contains("cluster") && refused.contains("plans from the graph itself"),
         "{refused}"
     );
     // The strategy stands beside the reason, which need not name its cell.
@@ -205,7 +205,7 @@ fn who_is_first_by_sending_nothing_of_nodes_is_told_as_such() {
     assert!(head.starts_with("isolated first, "), "{head}");
     for told in [
         "evaluating",
-        "note: grappa: its chunks do not move: repartition_every = 50, and there are 3 epochs",
+        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and there are 3 epochs",
         "note: an epoch is something else to some: retexo has 6 epochs of one sub-model",
     ] {
         assert!(rest.contains(told), "{told}: {rest}");
@@ -303,6 +303,15 @@ fn a_probe_trains_a_part_of_the_graph() {
     assert_eq!(code, 0, "{error}");
     let ranking = advice[0]["ranking"].as_array().expect("a ranking");
     assert!(ranking.len() >= 9, "{advice}");
+    // Parts are METIS's where nothing else is said; random ones cut more edges.
+    let changes = advice[0]["changes"].as_array().expect("changes").iter();
+    let random = changes
+        .clone()
+        .find(|change| change["to"] == "random_parts")
+        .expect("other parts");
+    let of = |ranking: &Value| ranking.as_array().expect("a ranking").len();
+    assert_eq!(of(&random["ranking"]), ranking.len());
+    assert!(changes.clone().all(|change| change["to"] != "metis_parts"));
     for advised in ranking {
         let probe = &advised["probe"];
         assert_eq!(

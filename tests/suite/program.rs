@@ -647,7 +647,7 @@ fn what_does_nothing_is_told_of() {
     let ran = grapevine(folder.path(), &[&["project", "x.toml"], &sets[..]].concat()).expect(0);
     for note in [
         "note: fixed: asks for a ratio of 100, and rows of at most 8 columns become no more than 8.0 times smaller",
-        "note: grappa: its chunks do not move: repartition_every = 50, and there are 6 epochs",
+        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and there are 6 epochs",
         "note: train: no node changes workers: repartition_every = 6, and there are 6 epochs",
     ] {
         assert!(ran.stdout.contains(note), "{note}: {}", ran.stdout);

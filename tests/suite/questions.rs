@@ -122,6 +122,9 @@ fn tables_with_columns_by_name_are_described_before_anything_is_trained() {
     ];
     let said = grapevine(here, &[&short[..], &["--json"]].concat());
     assert_eq!(said.expect(0).json()["split"], serde_json::json!([1, 1, 1]));
+    // A file of them by its bare name, too.
+    let bare = ["info", "nodes.csv", "--format", "csv", "--json"];
+    assert_eq!(grapevine(here, &bare).expect(0).json()["nodes"], 3);
     for command in [&["info"][..], &["partition", "--workers", "2"]] {
         let split = ["--set", "split={ train = 0.9, val = 0.9 }"];
         let asked = [command, &[".", "--format", "csv"], &split].concat();

@@ -43,6 +43,31 @@ fn messages_that_pass_by_nvlink_through_the_host_are_told_of() {
     assert_eq!(note("ethernet-10g", staged), None);
 }
 
+#[test]
+fn an_option_that_says_what_holds_by_default_has_the_errors_of_what_was_trained() {
+    let trained = include_str!("../../../experiments/scale/validate.toml");
+    let errors = |text: &str| -> Vec<Option<[Option<f64>; 2]>> {
+        let cells = experiment(text).cells().to_vec();
+        cells.iter().map(validated).collect()
+    };
+    let found = errors(trained);
+    assert!(found.iter().any(Option::is_some));
+    let said = trained.replacen(
+        "kind = \"full\"",
+        "kind = \"full\"\nexchange = \"narrower\"",
+        1,
+    );
+    assert_eq!(errors(&said), found);
+    let silent = trained.replace("share = 0.1\n", "");
+    assert_eq!(errors(&silent), found);
+    let other = trained.replacen(
+        "kind = \"full\"",
+        "kind = \"full\"\nexchange = \"input\"",
+        1,
+    );
+    assert_ne!(errors(&other), found);
+}
+
 const SAMPLED: &str = r#"
 name = "sampled"
 seeds = [0]

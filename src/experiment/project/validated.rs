@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use crate::experiment::config::Cell;
 use crate::graph::{CountSpec, PartitionSpec};
 use crate::model::ModelConfig;
+use crate::strategies::Registry;
 
 /// What was trained.
 const TRAINED: &str = include_str!("../../../experiments/scale/validate.toml");
@@ -32,9 +33,20 @@ pub(crate) fn validated(cell: &Cell) -> Option<[Option<f64>; 2]> {
     let trained: Table = toml::from_str(TRAINED).ok()?;
     let mut entries = trained.get("strategy")?.as_array()?.iter();
     let entry = entries.find(|entry| kind(entry) == Some(&strategy.kind))?;
+    let known = Registry::builtin();
+    let info = known.all().iter().map(|one| &one.info);
+    let info = info.into_iter().find(|info| info.name == strategy.kind)?;
+    // What is said for clarity, as it is by default, changes nothing.
+    let by_default = |key: &str, value: &Value| {
+        let said = (value.as_str()).map_or_else(|| value.to_string(), str::to_owned);
+        let mut options = info.options.iter();
+        options.any(|option| option.name == key && option.default == said)
+    };
     let options = |table: &Table| -> Table {
-        let own = table.iter().filter(|(key, _)| {
-            !["kind", "label", "with"].contains(&key.as_str()) && !HOW_OFTEN.contains(&key.as_str())
+        let own = table.iter().filter(|(key, value)| {
+            !["kind", "label", "with"].contains(&key.as_str())
+                && !HOW_OFTEN.contains(&key.as_str())
+                && !by_default(key, value)
         });
         own.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
@@ -109,7 +121,6 @@ fn errors(kind: &str) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategies::Registry;
 
     #[test]
     fn every_line_is_of_a_strategy_and_within_what_a_projection_promises() {

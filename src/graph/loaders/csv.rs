@@ -17,7 +17,7 @@ use std::path::Path;
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, each_once, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
-use super::{Reading, data_set_name, file_name, only_file};
+use super::{Reading, data_set_name, file_name, folder_of, only_file};
 use crate::graph::larger::{Pairs, Room};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 
@@ -44,7 +44,7 @@ pub(super) fn read(
             let what = "is not a file `*target.csv` or `*nodes.csv`; give that file or its folder as `path`";
             GraphError::file(path, what)
         })?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = folder_of(path);
         (folder, path.to_owned(), named.to_owned())
     } else {
         let ending = |ending| file_of(path, spec.nodes.as_deref(), ending);

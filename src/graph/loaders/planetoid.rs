@@ -11,7 +11,7 @@ use super::ids::in_range;
 use super::numpy::{Array, Matrix, array, matrix};
 use super::pickle::{Pickle, Value};
 use super::text::{each_line, number, open};
-use super::{EdgeCount, Reading, file_name, finite, only_file};
+use super::{EdgeCount, Reading, file_name, finite, folder_of, only_file};
 use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Validation nodes of the public split.
@@ -20,7 +20,7 @@ const VALIDATION: usize = 500;
 /// Reads the folder, or the folder of any of the eight files.
 pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let folder = if path.is_file() {
-        path.parent().unwrap_or(path)
+        folder_of(path)
     } else {
         path
     };

@@ -36,6 +36,12 @@ impl Hierarchy {
         self.starts.len() - 1
     }
 
+    /// How many workers each group has, where all have as many.
+    pub(super) fn group_size(&self) -> Option<usize> {
+        let mut sizes = self.starts.windows(2).map(|ends| ends[1] - ends[0]);
+        sizes.all(|size| size == self.owners).then_some(self.owners)
+    }
+
     /// The group of a worker.
     fn group(&self, rank: usize) -> usize {
         self.starts.partition_point(|&start| start <= rank) - 1

@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::sharing::{BundleId, Sharing};
-use super::{Bytes, Change, Framing, LinkId, NetError, Seconds, Topology};
+use super::{Bytes, Change, Framing, LinkId, NetError, Period, Seconds, Topology};
 use members::Members;
 use ports::Ports;
 use progress::Progress;
@@ -85,8 +85,8 @@ pub(crate) struct Fabric {
     sent: u64,
     /// Whether links have jitter or losses.
     uncertain: bool,
-    /// Whether worker 0 stands for all.
-    of_equals: bool,
+    /// Where the first workers stand for all.
+    period: Option<Period>,
     sharing: Sharing,
     /// Not yet transmitting and next on their channel, by the time they start.
     waiting: BTreeMap<(Seconds, FlowId), Message>,
@@ -169,7 +169,7 @@ impl Fabric {
             progress: Progress::new(capacity.len()),
             sharing: Sharing::new(capacity),
             uncertain: topology.is_uncertain(),
-            of_equals: false,
+            period: None,
             ports: Ports::of(&topology),
             topology,
             framing,
@@ -187,13 +187,14 @@ impl Fabric {
         }
     }
 
-    /// The same network, on which worker 0 alone sends, and stands for workers that do the same at
-    /// the same time: a message to the k-th after it arrives as the one from the k-th before it.
-    pub(crate) fn of_equals(mut self) -> Self {
+    /// The same network, on which the first workers alone send, so many as its period has, and
+    /// stand for the others: these do the same at the same time, each in its place, so that on each
+    /// link of the first there is what there would be with all of them.
+    pub(crate) fn of_first(mut self, period: Period) -> Self {
         if let Some(ports) = &mut self.ports {
-            ports.stand_for_all();
+            ports.stand_for_all(period.workers);
         }
-        self.of_equals = true;
+        self.period = Some(period);
         self
     }
 
@@ -224,10 +225,10 @@ impl Fabric {
         let flow = FlowId(self.sent);
         self.sent += 1;
         let mut route = self.topology.route(transfer.from, transfer.to);
-        if self.of_equals {
-            // As many messages come in on each worker's way in, which is no narrower, as leave on
-            // its way out: that alone holds them back.
-            route.links.truncate(1);
+        if let Some(period) = &self.period {
+            for link in &mut route.links {
+                *link = period.link(*link);
+            }
         }
         let mut wire = self.framing.wire(transfer.payload);
         let mut latency = route.latency;

@@ -9,8 +9,8 @@ pub(super) struct Ports {
     costs: Vec<MessageCost>,
     sends: Vec<Seconds>,
     receives: Vec<Seconds>,
-    /// Whether worker 0 stands for all, so that what it sends is also what it receives.
-    equals: bool,
+    /// How many workers there are, or stand for all.
+    first: usize,
 }
 
 impl Ports {
@@ -23,13 +23,13 @@ impl Ports {
             costs,
             sends: vec![Seconds::ZERO; topology.workers()],
             receives: vec![Seconds::ZERO; topology.workers()],
-            equals: false,
+            first: topology.workers(),
         })
     }
 
-    /// From here on worker 0 stands for all.
-    pub(super) fn stand_for_all(&mut self) {
-        self.equals = true;
+    /// From here on the first workers stand for all.
+    pub(super) const fn stand_for_all(&mut self, first: usize) {
+        self.first = first;
     }
 
     /// From when on each has time for the next message, as a sender and as a receiver.
@@ -44,8 +44,8 @@ impl Ports {
 
     /// When a worker has taken a message that arrives now.
     pub(super) fn receive(&mut self, worker: usize, payload: Bytes, now: Seconds) -> Seconds {
-        // By symmetry what worker 0 sends to the k-th is what the k-th before it sends to worker 0.
-        let worker = if self.equals { 0 } else { worker };
+        // What is sent to another block of workers stands for what another sends to the first.
+        let worker = worker % self.first;
         occupy(&mut self.receives[worker], self.costs[worker], payload, now)
     }
 }

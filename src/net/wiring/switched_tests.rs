@@ -33,7 +33,8 @@ fn presets_of_machines_wire_what_their_data_sheets_say() {
         [3.6e12, 4e11]
     );
     assert!((dgx.route(3, 13).latency.0 - 4.6e-6).abs() < 1e-12);
-    assert!(!dgx.is_uniform() && dgx.groups() == Some(vec![8, 8]));
+    assert_eq!(dgx.groups(), Some(vec![8, 8]));
+    assert_eq!(dgx.period().map(|period| period.workers), Some(8));
     // Eight V100 share one NIC; four network cards of a P4d are shared by two GPUs each.
     let shared = topology("preset = \"ec2-p3.16xlarge\"", 12).unwrap();
     assert_eq!(names(&shared, 7, 8)[1..3], ["nic 0.0 out", "nic 1.0 in"]);

@@ -115,13 +115,14 @@ impl<'c, 'a> Multiples<'c, 'a> {
     }
 }
 
-/// What is said about names after the first `most`.
+/// What is said about settings after the first `most`.
 pub(super) fn left_out(names: &[String], most: usize) -> String {
     match names.get(most..).unwrap_or_default() {
         [] => String::new(),
         [one] => format!("{one} is in the tables alone"),
-        [first, .., last] => format!(
-            "The first {most} of {} settings; {first} to {last} are in the tables alone",
+        // Without their names, which are longer than a figure is wide.
+        [_, ..] => format!(
+            "The first {most} of {} settings; the others are in the tables alone",
             names.len()
         ),
     }
@@ -168,7 +169,7 @@ mod tests {
         let names = ["a=1", "a=2", "a=3", "a=4"].map(str::to_owned);
         assert_eq!(left_out(&names, 4), "");
         assert_eq!(left_out(&names, 3), "a=4 is in the tables alone");
-        let several = "The first 1 of 4 settings; a=2 to a=4 are in the tables alone";
+        let several = "The first 1 of 4 settings; the others are in the tables alone";
         assert_eq!(left_out(&names, 1), several);
     }
 

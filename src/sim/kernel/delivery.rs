@@ -17,12 +17,7 @@ impl Kernel {
         };
         let InFlight { route, start, .. } = message;
         let (sender, receiver, tag) = route;
-        // What worker 0 sends to worker k stands for what worker P − k sends to worker 0.
-        let (from, to) = if self.mirrored {
-            (self.workers() - receiver, sender)
-        } else {
-            (sender, receiver)
-        };
+        let (from, to) = self.at_home(sender, receiver);
         self.actors[sender].flights.add(start, at);
         self.actors[to].flights.add(start, at);
         self.timeline.add_flight(Flight {
@@ -53,6 +48,15 @@ impl Kernel {
             Tag::Exchange { .. } if first => self.received(from, to, tag),
             Tag::Exchange { .. } | Tag::Carried { .. } => {}
         }
+    }
+
+    /// Between whom a message is that the first workers see arrive: what one of them sends k blocks
+    /// on stands for what comes to the first block from k before it. With all workers there is one
+    /// block.
+    pub(super) fn at_home(&self, sender: usize, receiver: usize) -> (usize, usize) {
+        let to = receiver % self.first;
+        let blocks_on = receiver - to;
+        ((sender + self.workers() - blocks_on) % self.workers(), to)
     }
 
     /// A message is there; the last that a worker waits for lets it go on.

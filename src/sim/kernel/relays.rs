@@ -250,7 +250,7 @@ impl Kernel {
             relay,
             held,
         } = bundle;
-        for end in [from, to] {
+        for end in [from, self.at_home(from, to).1] {
             self.actors[end].flights.add(start, at);
         }
         if let Some(first) = held.first() {
@@ -275,11 +275,12 @@ impl Kernel {
             self.pass_on(place, by);
         }
         for Held { route, payload, .. } in here {
-            let queue = self.arrived.entry(route).or_default();
+            let ((from, to), tag) = (self.at_home(route.0, route.1), route.2);
+            let queue = self.arrived.entry((from, to, tag)).or_default();
             let first = queue.is_empty();
             queue.push_back(Arrived { at, payload });
             if first {
-                self.received(route.0, route.1, route.2);
+                self.received(from, to, tag);
             }
         }
         true

@@ -128,8 +128,8 @@ pub(super) struct Player<'a> {
     timing: &'a ComputeTiming,
     kernel: Kernel,
     places: Vec<Place>,
-    /// Whether worker 0 stands for all.
-    of_equals: bool,
+    /// Whether those who play stand for all.
+    of_first: bool,
     /// Plans that not all workers have begun, and how many have.
     planned: BTreeMap<usize, (Arc<Timeline>, usize)>,
     /// The next plan, where it is known.
@@ -163,7 +163,7 @@ impl<'a> Player<'a> {
             timing,
             kernel,
             places: (0..actors).map(|_| Place::default()).collect(),
-            of_equals: false,
+            of_first: false,
             planned: BTreeMap::new(),
             ahead: None,
             course,
@@ -177,10 +177,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The same for a kernel in which worker 0 stands for all.
-    pub(super) fn of_equals(self) -> Self {
+    /// The same for a kernel in which the first workers stand for all.
+    pub(super) fn of_first(self) -> Self {
         Self {
-            of_equals: true,
+            of_first: true,
             ..self
         }
     }
@@ -367,7 +367,7 @@ impl<'a> Player<'a> {
         if !together || times == 0 {
             return;
         }
-        if !self.of_equals {
+        if !self.of_first {
             let (reduce, ledger) = (&self.cluster.all_reduce, &mut self.multiplied.ledger);
             stretch.record(epoch - 1, times as u64, reduce, ledger);
         }
@@ -405,7 +405,7 @@ impl<'a> Player<'a> {
         }
         self.multiplied.add(&gained, times);
         let mut ledger = Ledger::new();
-        if !self.of_equals {
+        if !self.of_first {
             timeline.traffic(&self.cluster.all_reduce, &mut ledger);
         }
         self.multiplied
@@ -420,6 +420,7 @@ impl<'a> Player<'a> {
             self.turn_page(rank);
             return Ok(true);
         }
+        let players = self.places.len();
         let place = &mut self.places[rank];
         let timeline = Arc::clone(&place.timeline);
         let (workers, next) = (&timeline.stretches[place.stretch].workers, place.next);
@@ -470,8 +471,9 @@ impl<'a> Player<'a> {
             }
             Phase::Reduce(collective, kind) => {
                 let (size, all_reduce) = (self.kernel.workers(), &self.cluster.all_reduce);
-                let of_equals = || collective.steps_of_equals(all_reduce, size);
-                let steps = (self.of_equals.then(of_equals).flatten())
+                let turn = (rank, players);
+                let of_first = || collective.steps_of_first(all_reduce, turn, size);
+                let steps = (self.of_first.then(of_first).flatten())
                     .unwrap_or_else(|| collective.steps(all_reduce, rank, size));
                 let number = place.started;
                 place.started += 1;

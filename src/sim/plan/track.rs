@@ -46,6 +46,32 @@ pub struct Exchange {
     pub from: Vec<u32>,
 }
 
+impl Exchange {
+    /// To whom the worker so many ranks on sends what in its place, of `size` workers.
+    pub(super) fn receivers_of(
+        &self,
+        by: usize,
+        size: usize,
+    ) -> impl Iterator<Item = (u32, Bytes)> {
+        // Ranks ascend; from this place on they begin again at 0.
+        let ends = |&(peer, _): &(u32, Bytes)| (peer as usize) < size - by;
+        let again = self.to.partition_point(ends);
+        let place = move |&(peer, bytes): &(u32, Bytes)| (turned(peer, by, size), bytes);
+        self.to[again..].iter().chain(&self.to[..again]).map(place)
+    }
+
+    /// From whom it expects a message.
+    pub(super) fn senders_of(&self, by: usize, size: usize) -> impl Iterator<Item = u32> {
+        let again = (self.from).partition_point(|&peer| (peer as usize) < size - by);
+        let place = move |&peer: &u32| turned(peer, by, size);
+        (self.from[again..].iter().chain(&self.from[..again])).map(place)
+    }
+}
+
+const fn turned(rank: u32, by: usize, size: usize) -> u32 {
+    ((rank as usize + by) % size) as u32
+}
+
 /// The phases of one worker in one epoch. Its methods are named as those of
 /// [`Worker`](crate::sim::Worker), whose program they stand for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,6 +113,22 @@ impl Track {
     /// What it holds.
     pub const fn memory(&self) -> Memory {
         self.memory
+    }
+
+    /// What the worker so many ranks on does, of `size`, who does the same in its place.
+    pub(super) fn turned(&self, by: usize, size: usize) -> Self {
+        let phase = |phase: &Phase| match phase {
+            Phase::Start(exchange) => Phase::Start(Exchange {
+                to: exchange.receivers_of(by, size).collect(),
+                from: exchange.senders_of(by, size).collect(),
+                ..*exchange
+            }),
+            other => other.clone(),
+        };
+        Self {
+            phases: self.phases.iter().map(phase).collect(),
+            ..*self
+        }
     }
 
     /// It keeps so many bytes all through the epoch.

@@ -160,6 +160,10 @@ impl FedGcn {
 }
 
 impl Strategy for FedGcn {
+    fn plans_from_counts(&self, _: bool) -> bool {
+        true
+    }
+
     fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
         // The server of the sums has to know which nodes each client has and reads.
         if self.hops > 0 {

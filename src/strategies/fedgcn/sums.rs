@@ -38,7 +38,10 @@ pub(super) fn plan(track: &mut Track, setting: &Setting, rank: usize, hops: usiz
         width * rows(hops, setting.model.layers(), [part.owned, part.halo])
     };
     if rank == SERVER {
-        track.compute(Work::pass(width * (0..workers).map(known).sum::<usize>()));
+        let all = (0..workers).map(known).sum::<usize>();
+        track.compute(Work::pass(width * all));
+        // What came, or what goes back, beside the sums.
+        track.passes_with(4 * (width * (all + counts.nodes)) as u64, 0);
         let to = (1..workers).map(|peer| (peer as u32, f32_bytes(got(peer))));
         track.exchange(exchange_of(KIND, 0, to.collect(), Vec::new()));
     } else {
@@ -81,9 +84,11 @@ pub(super) fn exchanged(worker: &mut Worker, hops: usize) -> Result<Input, SimEr
         let parts = &setting.boundary.parts;
         let mut sums = vec![0.0_f32; setting.boundary.nodes * width];
         add(&mut sums, &known(worker, SERVER, false), &mine, width);
-        for message in &inbox {
+        // Let go one by one, before as much is written for the way back.
+        drop(mine);
+        for message in inbox {
             let nodes = known(worker, message.peer, false);
-            let values = unpacked(message, nodes.len() * width)?;
+            let values = unpacked(&message, nodes.len() * width)?;
             add(&mut sums, &nodes, &values, width);
         }
         let alone = rows(hops, setting.model.layers(), [0, 1]) == 0;

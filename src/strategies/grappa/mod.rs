@@ -312,7 +312,7 @@ impl Training for Sweeping {
         let moves = self.options.schedule != Schedule::Fixed;
         (moves && epochs <= every && self.setting.workers() > 1).then(|| {
             format!(
-                "its chunks do not move: repartition_every = {every}, and there are {epochs} epochs"
+                "its chunks are dealt in the first epoch and never again: repartition_every = {every}, and there are {epochs} epochs"
             )
         })
     }

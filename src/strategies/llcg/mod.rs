@@ -175,6 +175,10 @@ impl Options {
 }
 
 impl Strategy for Llcg {
+    fn plans_from_counts(&self, _: bool) -> bool {
+        true
+    }
+
     fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
         // Structure and features come to the server in messages, but for whose they are.
         NeedsOfOthers::Boundary

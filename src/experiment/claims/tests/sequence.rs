@@ -82,8 +82,8 @@ fn whatever_is_claimed_no_more_verdicts_are_wrong_than_the_level_allows() {
     }
 }
 
-/// In what share of trials it is wrongly reproduced that `b` is no worse than so much below, given how
-/// it differs from `full` with one seed.
+/// In what share of trials it is wrongly reproduced that `b` is no worse than so much below, given
+/// how it differs from `full` with one seed.
 fn wrong_of(
     below: f64,
     statistics: &Statistics,
