@@ -9,7 +9,7 @@ use super::run::claim_line;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::config::PAPER;
-use crate::experiment::{Tables, ask_again, in_settings};
+use crate::experiment::{Tables, TablesError, ask_again, in_settings};
 use crate::strategies::Registry;
 
 /// Arguments of `report`.
@@ -54,7 +54,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     };
     tables
         .judge_again(folder, &mut manifest)
-        .map_err(Error::from)?;
+        .map_err(|error| match error {
+            TablesError::Manifest(_) => anyhow::Error::from(broken(error)),
+            other => Error::from(other).into(),
+        })?;
     let written = if kept.is_some() {
         crate::report::build_tables_of_runs(folder, &tables, &manifest)?
     } else {

@@ -120,7 +120,8 @@ fn with_keys(spec: &DatasetSpec, sets: &[String]) -> anyhow::Result<DatasetSpec>
         let Some((key, value)) = set.split_once('=') else {
             return Err(bad(format!("\"{set}\" is no KEY=VALUE")).into());
         };
-        table.insert(key.trim().to_owned(), value_of(value));
+        let value = value_of(value).map_err(|what| bad(format!("{}: {what}", key.trim())))?;
+        table.insert(key.trim().to_owned(), value);
     }
     let read = |table: toml::Table| table.try_into();
     let spec = read(table).map_err(|error: toml::de::Error| {

@@ -186,6 +186,9 @@ fn located(document: &Document, spec: &NetworkSpec, error: NetError) -> ConfigEr
     check::network_error(document, spec, error)
 }
 
+/// Seconds after which no flow may start: beyond, a double cannot tell what is 10 ns apart.
+const LATEST: f64 = 1e8;
+
 fn flows(document: &Document, topology: &Topology) -> Result<Vec<FlowSpec>, ConfigError> {
     let path = KeyPath::dotted("flow");
     let flows: Vec<FlowSpec> = required(document, "flow")?;
@@ -200,6 +203,10 @@ fn flows(document: &Document, topology: &Topology) -> Result<Vec<FlowSpec>, Conf
                 let message = format!("must be less than the {workers} workers, not {rank}");
                 return Err(document.bad(&path.join(key), message));
             }
+        }
+        if flow.start.0 > LATEST {
+            let message = format!("must be at most {LATEST:e} seconds, not {:e}", flow.start.0);
+            return Err(document.bad(&path.join("start"), message));
         }
         if topology.check_route(flow.from, flow.to).is_err() {
             let message = format!(
@@ -271,6 +278,11 @@ mod tests {
                 "x.toml:1: in [network]: the key `workers` is missing",
             ),
             ("start = 1", "start = -1", "x.toml:13: in [[flow]]: `start`"),
+            (
+                "start = 1",
+                "start = 1e15",
+                "x.toml:13: in [[flow]]: `start` must be at most 1e8 seconds, not 1e15",
+            ),
             (
                 "start",
                 "begin",

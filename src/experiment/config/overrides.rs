@@ -35,9 +35,8 @@ pub(super) fn apply(
         let place = Place::Set {
             entry: entry.clone(),
         };
-        document
-            .set(&path, value_of(value), &place)
-            .map_err(wrong)?;
+        let value = value_of(value).map_err(wrong)?;
+        document.set(&path, value, &place).map_err(wrong)?;
         paths.push((path, entry.clone()));
     }
     Ok(paths)
@@ -62,15 +61,22 @@ pub(super) fn key_path(key: &str) -> Option<KeyPath> {
 }
 
 /// A value as TOML writes it; text that is none needs no quotes.
-pub(crate) fn value_of(text: &str) -> Value {
+///
+/// # Errors
+/// What TOML says of a list, a table or a quoted text that it cannot read.
+pub(crate) fn value_of(text: &str) -> Result<Value, String> {
     let text = text.trim();
     let read = toml::from_str::<Table>(&format!("value = {text}"));
     match read {
         // A value with a line break may read as two keys. Then it is text.
-        Ok(mut table) if table.len() == 1 => table
+        Ok(mut table) if table.len() == 1 => Ok(table
             .remove("value")
-            .unwrap_or_else(|| Value::String(text.to_owned())),
-        _ => Value::String(text.to_owned()),
+            .unwrap_or_else(|| Value::String(text.to_owned()))),
+        Err(error) if text.starts_with(['{', '[', '"']) => {
+            let reason = error.message().lines().collect::<Vec<_>>().join(", ");
+            Err(format!("`{text}` is not a value of TOML: {reason}"))
+        }
+        _ => Ok(Value::String(text.to_owned())),
     }
 }
 
@@ -93,6 +99,10 @@ mod tests {
         assert_eq!(at("a=x=y", "a"), Some(Value::String("x=y".into())));
         assert_eq!(at("a=1\nb=2", "a"), Some(Value::String("1\nb=2".into())));
         assert_eq!(at("a={ from = 8 }", "a.from"), Some(Value::Integer(8)));
+        for broken in ["a={ from = 8", "a=[1, 2", "a={ rate = 1e400 }", "a=\"cora"] {
+            let refused = set(broken).unwrap_err();
+            assert!(refused.contains("is not a value of TOML: "), "{refused}");
+        }
         assert_eq!(
             at("strategy.0.kind=varco", "strategy.0.kind"),
             Some("varco".into())

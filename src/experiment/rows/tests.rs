@@ -142,7 +142,7 @@ fn names_are_columns_of_text_and_no_other_text_is_one() {
     columns[5] = Values::Text(vec!["send".into(), "gossip".into()]);
     assert_eq!(
         TimelineRow::from_columns(&columns).unwrap_err().to_string(),
-        "column `activity`, row 1: no activity is there, and one is needed"
+        "column `activity`, row 1 (from 0): what stands there, if anything, is no activity"
     );
 }
 
@@ -155,7 +155,7 @@ fn a_verdict_is_one_of_three() {
     columns[place.unwrap()] = Values::Text(vec!["proven".into()]);
     assert_eq!(
         ClaimRow::from_columns(&columns).unwrap_err().to_string(),
-        "column `verdict`, row 0: no verdict is there, and one is needed"
+        "column `verdict`, row 0 (from 0): what stands there, if anything, is no verdict"
     );
 }
 
