@@ -31,7 +31,9 @@ pub enum RowError {
         expected: usize,
     },
     /// A null or a value of another kind where this column allows none.
-    #[error("column `{column}`, row {row} (from 0): what stands there, if anything, is no {wanted}")]
+    #[error(
+        "column `{column}`, row {row} (from 0): what stands there, if anything, is no {wanted}"
+    )]
     Entry {
         /// The column.
         column: &'static str,
