@@ -22,7 +22,7 @@ const BATCHES: &str = r#"with = { "training.batch" = { size = 1024, fanouts = [1
 /// What changes in the experiment, the strategy, and the megabytes that its process had allocated
 /// when it held most, training or evaluating, as `heaptrack` counted them: the runs of
 /// `docs/scale.md`.
-const ALLOCATED: [(&[&str], &str, f64); 24] = [
+const ALLOCATED: [(&[&str], &str, f64); 26] = [
     (&[], r#"kind = "full""#, 278.0),
     (&["model.dropout=0.0"], r#"kind = "full""#, 218.0),
     (&[], r#"kind = "fixed", ratio = 8"#, 302.0),
@@ -34,6 +34,12 @@ const ALLOCATED: [(&[&str], &str, f64); 24] = [
     (&[], r#"kind = "ecgraph""#, 555.0),
     (&[], r#"kind = "retexo""#, 249.0),
     (&[], r#"kind = "isolated""#, 153.0),
+    (&[], r#"kind = "llcg", local_steps = 1"#, 515.0),
+    (
+        &["model.kind=gcn"],
+        r#"kind = "fedgcn", local_steps = 1"#,
+        303.0,
+    ),
     (&[], r#"kind = "grappa", repartition_every = 1"#, 455.0),
     (
         &[],
