@@ -10,6 +10,7 @@ use super::datasets::thousands;
 use super::output::{BadArgument, columns, print, print_json, tell};
 use super::source::{DataArgs, asked_split};
 use crate::Error;
+use crate::atomic::folder_of;
 use crate::experiment::can_be_made;
 use crate::graph::{DataProfile, DatasetSpec};
 use crate::report::{self, Drawing};
@@ -34,7 +35,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     // Before what takes a while.
     let figure = args.figure.as_deref().map(drawing).transpose()?;
     if let Some((path, _)) = figure {
-        can_be_made(path.parent().unwrap_or(Path::new(""))).map_err(Error::from)?;
+        can_be_made(folder_of(path)).map_err(Error::from)?;
     }
     // As published: rows that are divided by their sum say less of the data.
     let spec = DatasetSpec {

@@ -163,6 +163,11 @@ impl Other {
         }
     }
 
+    /// Whether the graph is cut in another way.
+    const fn cuts(self) -> bool {
+        matches!(self, Self::MetisParts | Self::RandomParts)
+    }
+
     /// The partition in place of this one, where that is a different one.
     fn partition(self, now: &PartitionSpec) -> Option<PartitionSpec> {
         let of = |workers| PartitionSpec {
@@ -349,11 +354,14 @@ impl Adviser<'_> {
             return project_cell(self.experiment, cell, &fitted, |_| ()).ok();
         }
         let mut other = cell.clone();
-        let changed = to.partition(&cell.settings.partition)?;
-        // An entry with parts of its own stays as it is.
-        let own = |key: &String| key.starts_with("partition.");
-        if !cell.strategy.with.keys().any(own) {
-            other.settings.partition = changed;
+        let key = if to.cuts() {
+            "partition.method"
+        } else {
+            "partition.workers"
+        };
+        // An entry with one of its own stays as it is.
+        if !cell.strategy.with.contains_key(key) {
+            other.settings.partition = to.partition(&cell.settings.partition)?;
         }
         self.project(&other).ok()
     }
@@ -368,7 +376,7 @@ impl Adviser<'_> {
                 (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
                 let Some(found) = self.next_to(to, cell) else {
                     // A graph in numbers may have no such parts, and what is left ranks nothing.
-                    if place == 0 && matches!(to, Other::MetisParts | Other::RandomParts) {
+                    if place == 0 && to.cuts() {
                         break;
                     }
                     continue;

@@ -305,6 +305,35 @@ fn what_is_too_large_now_counts_where_there_is_room() {
 }
 
 #[test]
+fn other_parts_would_change_a_ranking_but_of_entries_that_have_their_own() {
+    let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
+        training = { epochs = 2 }\npartition = { workers = 4 }\nnetwork = { preset = \"ethernet-1g\" }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }, \
+        { kind = \"full\", label = \"cut\", with = { \"partition.method\" = \"metis\" } }]\n";
+    let (code, advice, error) = advice(text, &[]);
+    assert_eq!(code, 0, "{error}");
+    let setting = &advice[0];
+    let ranking = setting["ranking"].as_array().expect("a ranking").iter();
+    let now = ranking.clone().find(|one| one["strategy"] == "full");
+    let now = now.expect("full")["projection"]["simulated_seconds"].as_f64();
+    let changes = setting["changes"].as_array().expect("changes").iter();
+    let then = |to: &str, name: &str| {
+        let change = changes.clone().find(|change| change["to"] == to);
+        let mut ranking = change.expect(to)["ranking"].as_array()?.iter();
+        ranking.find(|entry| entry[0] == name)?[1].as_f64()
+    };
+    // Parts are METIS's where nothing else is said; random ones cut more edges.
+    assert!(then("random_parts", "full") > now);
+    assert_eq!(then("random_parts", "cut"), now);
+    assert_eq!(
+        then("half_the_workers", "cut"),
+        then("half_the_workers", "full")
+    );
+    assert_ne!(then("half_the_workers", "cut"), now);
+    assert!(changes.clone().all(|change| change["to"] != "metis_parts"));
+}
+
+#[test]
 fn a_probe_trains_a_part_of_the_graph() {
     let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
         training = { epochs = 5 }\npartition = { workers = 2 }\nnetwork = { preset = \"ethernet-1g\" }\n\
@@ -313,15 +342,6 @@ fn a_probe_trains_a_part_of_the_graph() {
     assert_eq!(code, 0, "{error}");
     let ranking = advice[0]["ranking"].as_array().expect("a ranking");
     assert!(ranking.len() >= 9, "{advice}");
-    // Parts are METIS's where nothing else is said; random ones cut more edges.
-    let changes = advice[0]["changes"].as_array().expect("changes").iter();
-    let random = changes
-        .clone()
-        .find(|change| change["to"] == "random_parts")
-        .expect("other parts");
-    let of = |ranking: &Value| ranking.as_array().expect("a ranking").len();
-    assert_eq!(of(&random["ranking"]), ranking.len());
-    assert!(changes.clone().all(|change| change["to"] != "metis_parts"));
     for advised in ranking {
         let probe = &advised["probe"];
         assert_eq!(

@@ -17,7 +17,8 @@ use std::path::Path;
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, each_once, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
-use super::{Reading, data_set_name, file_name, folder_of, only_file};
+use super::{Reading, data_set_name, file_name, only_file};
+use crate::atomic::folder_of;
 use crate::graph::larger::{Pairs, Room};
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 

@@ -183,14 +183,6 @@ fn only_file_or(path: &Path, ending: &str, what_to_do: &str) -> Result<PathBuf, 
     }
 }
 
-/// The folder that a file is in, also of a bare name.
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// What is in a folder, in order of name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
     let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -11,7 +11,8 @@ use super::ids::in_range;
 use super::numpy::{Array, Matrix, array, matrix};
 use super::pickle::{Pickle, Value};
 use super::text::{each_line, number, open};
-use super::{EdgeCount, Reading, file_name, finite, folder_of, only_file};
+use super::{EdgeCount, Reading, file_name, finite, only_file};
+use crate::atomic::folder_of;
 use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Validation nodes of the public split.
