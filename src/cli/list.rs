@@ -130,7 +130,7 @@ const MODELS: [(&str, &str); 5] = [
     ),
     (
         "sage",
-        "GraphSAGE with mean aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+        "GraphSAGE with mean aggregation, rows not divided by their norm (Hamilton, Ying and Leskovec, NeurIPS 2017)",
     ),
     (
         "sage-pool",
@@ -138,7 +138,7 @@ const MODELS: [(&str, &str); 5] = [
     ),
     (
         "gat",
-        "attention over neighbours, `heads` of it in each layer (Veličković et al., ICLR 2018)",
+        "attention over neighbours, `heads` of it in each layer, which share `hidden` columns (Veličković et al., ICLR 2018)",
     ),
     (
         "gin",
@@ -165,7 +165,7 @@ pub(super) const PARTITIONERS: [About; 6] = [
     ("random", "balanced and uniformly random"),
     (
         "metis",
-        "multilevel k-way (Karypis and Kumar, SIAM J. Sci. Comput. 1998), vendored",
+        "multilevel k-way (Karypis and Kumar, JPDC 1998), vendored; `objective` is the edge cut or the boundary rows",
     ),
     (
         "ldg",

@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// configuration (`.json`) that DGL writes
     #[arg(long)]
     file: Option<PathBuf>,
+    /// For --method metis: what is kept small [default: cut]
+    #[arg(long, value_parser = ["cut", "volume"])]
+    objective: Option<String>,
     /// For --method dirichlet: the smaller, the more workers differ in their classes
     #[arg(long)]
     concentration: Option<f64>,
@@ -97,6 +100,10 @@ fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
         }
         _ => {}
     }
+    if method != PartitionMethod::Metis && args.objective.is_some() {
+        let what = "goes with --method metis alone; add that, or leave this out";
+        return Err(bad("--objective", what).into());
+    }
     match (method == PartitionMethod::Dirichlet, args.concentration) {
         (true, None) => {
             let what = "dirichlet needs --concentration, from 1e-9, one worker a class, to 1e9, equal shares; add it";
@@ -117,6 +124,7 @@ fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
         method,
         workers: args.workers,
         file: args.file.clone(),
+        objective: args.objective.as_deref().map(named_value).transpose()?,
         concentration: args.concentration,
         ..PartitionSpec::default()
     })
@@ -168,6 +176,7 @@ fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
         let divided = Divided {
             method: asked.method,
             seed: args.seed,
+            objective: asked.objective,
             concentration: asked.concentration,
         };
         shards(&data, &spec, (&partition, boundary), divided, folder)?;

@@ -61,9 +61,10 @@ impl PartitionSpec {
         let (chunks, nodes) = (self.workers, graph.nodes());
         if workers == 0 || !chunks.is_multiple_of(workers) || chunks > nodes {
             let what = format!(
-                "must be a multiple of the {workers} workers and at most the {nodes} nodes of the graph, not {chunks}"
+                "asks for {chunks} parts, which must be a multiple of the {workers} workers and at most the {nodes} \
+                 nodes of the graph"
             );
-            return Err(GraphError::key("strategy.chunks", what));
+            return Err(GraphError::key("strategy", what));
         }
         let chunks = self.partition(graph, known, base, seed)?;
         let partition = chunks.merged(workers);

@@ -94,7 +94,7 @@ pub(crate) use shards::PartData;
 pub use shards::{Divided, Sharding, Shards, Whole};
 pub use spec::{
     Balance, CountSpec, DatasetSpec, FeatureSource, FeatureStorage, FitSpec, Format, LabelColumns,
-    NodeOrder, PartitionMethod, PartitionSpec, RmatCounts, SplitFractions, SplitPerClass,
-    SplitSpec, SyntheticSpec,
+    NodeOrder, Objective, PartitionMethod, PartitionSpec, RmatCounts, SplitFractions,
+    SplitPerClass, SplitSpec, SyntheticSpec,
 };
 pub(crate) use stats::PartitionStats;

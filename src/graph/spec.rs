@@ -401,6 +401,9 @@ pub struct PartitionSpec {
     // Left out where it is the default, so that folders from before it can be resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub balance: Vec<Balance>,
+    /// For `metis`: what is kept small. Default: the edges that are cut, as METIS and DGL do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<Objective>,
     /// For `dirichlet`: the smaller, the more workers differ in their classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concentration: Option<f64>,
@@ -419,13 +422,25 @@ pub enum Balance {
     Edges,
 }
 
+/// What METIS keeps small (`objtype` of METIS and of `dgl.distributed.partition_graph`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// Edges between parts.
+    #[default]
+    Cut,
+    /// Boundary rows: for each node, the other parts that have a neighbour of it. The authors of
+    /// BNS-GCN, `PipeGCN`, Sylvie and RETEXO ask for this.
+    Volume,
+}
+
 /// Partitioners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionMethod {
     /// Balanced and uniformly random.
     Random,
-    /// METIS multilevel k-way (Karypis and Kumar, 1998).
+    /// METIS multilevel k-way (Karypis and Kumar, JPDC 1998).
     #[default]
     Metis,
     /// Linear deterministic greedy, in one pass (Stanton and Kliot, 2012).

@@ -144,9 +144,10 @@ pub(crate) const PRESETS: [Preset; 14] = [
         machine: None,
         framing: FramingKind::None,
         source: "NVIDIA ConnectX-6 VPI user manual: ports of 200 Gb/s, latency below 600 ns \
-                 (adapters alone, without a switch or software); overhead: 0.98 and 1.14 us at \
-                 sender and receiver, MPI over InfiniBand, by netgauge (CODES, \
-                 tests/ng-mpi-tukey.dat).",
+                 (adapters alone, without a switch or software); overhead: 1.10 and 1.14 us at \
+                 sender and receiver (0.98 and 1.14 in the first version of the file), MPI over \
+                 InfiniBand on a cluster of 2013, by netgauge (codes-org/codes, \
+                 tests/conf/ng-mpi-tukey.dat).",
     },
     Preset {
         name: "ethernet-100g",

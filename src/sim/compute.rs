@@ -51,7 +51,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
         launch: LAUNCH,
         host_bytes_per_second: Some(15.75e9),
         memory: Some(16_000_000_000),
-        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 320 GB/s, 16 GB, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130)",
+        source: "NVIDIA T4 data sheet: 8.1 TFLOPS FP32, 16 GB, PCIe 3.0 x16 (8 GT/s x 16 lanes x 128/130); product brief: up to 320 GB/s (256 bits at 10 Gb/s; the data sheet says 300)",
     },
     DeviceProfile {
         name: "v100",
@@ -73,7 +73,7 @@ pub(crate) const DEVICE_PROFILES: [DeviceProfile; 5] = [
     },
     DeviceProfile {
         name: "h100",
-        operations_per_second: 66.9e12,
+        operations_per_second: 67e12,
         bytes_per_second: 3_350e9,
         launch: LAUNCH,
         host_bytes_per_second: Some(63e9),

@@ -92,6 +92,7 @@ fn write(setting: &Setting, folder: &Path) {
         divided: Divided {
             method: PartitionMethod::Random,
             seed: 0,
+            objective: None,
             concentration: None,
         },
     };

@@ -42,6 +42,18 @@ const LINK: &str = r#"{ bandwidth = "1Gbps", latency = "1us" }"#;
 const PAIRS: &[Pair<'_>] = &[
     (
         CORA,
+        ("model.gain", "1.5"),
+        ("model.weights", "\"w.npz\""),
+        "`gain` is of first weights that are drawn",
+    ),
+    (
+        CORA,
+        ("model.weights", "\"w.npz\""),
+        ("model.init", "\"uniform-fan-in\""),
+        "`init` is of first weights that are drawn",
+    ),
+    (
+        CORA,
         ("network.preset", "\"wan\""),
         ("network.link", LINK),
         "`link` has all the figures that `preset` has",

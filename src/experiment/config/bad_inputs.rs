@@ -394,7 +394,7 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "ratio = 8",
         "ratio = 8\nwith = { \"partition.wokers\" = 2 }",
         "x.toml:25: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
-         method, workers, file, seed, balance, concentration",
+         method, workers, file, seed, balance, objective, concentration",
     ),
     (
         "ratio = 8",

@@ -33,6 +33,12 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
     ),
     (
         "method = \"metis\"",
+        "method = \"random\"\nobjective = \"volume\"",
+        "x.toml:15: in [partition]: `objective` goes with `method = \"metis\"` only: the other methods \
+         have one of their own; leave it out",
+    ),
+    (
+        "method = \"metis\"",
         "method = \"dirichlet\"",
         "x.toml:14: in [partition]: `method` \"dirichlet\" and `concentration` need each other: a number, like 1; the \
          smaller, the more workers differ in their classes",
@@ -117,7 +123,7 @@ pub(super) const TOGETHER: &[(&str, &str, &str)] = &[
         "\"partition.workers\"",
         "\"partition.wokers\"",
         "x.toml:26: in [partition]: unknown key `wokers`; did you mean `workers`? Possible keys: \
-         method, workers, file, seed, balance, concentration",
+         method, workers, file, seed, balance, objective, concentration",
     ),
     (
         "\"partition.workers\" = [2, 4]",

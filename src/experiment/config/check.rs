@@ -1,7 +1,7 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
 use crate::graph::{CONCENTRATIONS, PartitionMethod, PartitionSpec};
-use crate::model::{ModelConfig, ModelKind, OptimizerConfig};
+use crate::model::{Init, ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
 
@@ -112,6 +112,16 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
         check.below_one(dropout, "input_dropout")?;
     }
     check.above_zero(config.gain, "gain")?;
+    for (key, given) in [
+        ("init", config.init != Init::default()),
+        ("gain", config.gain.to_bits() != 1.0_f64.to_bits()),
+    ] {
+        check.that(
+            config.weights.is_none() || !given,
+            key,
+            "is of first weights that are drawn, and `weights` gives others; leave out one of the two",
+        )?;
+    }
     check.that(
         config.biases.suit(config.layers),
         "biases",
@@ -208,6 +218,11 @@ pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), 
         spec.balance.is_empty() || spec.method == PartitionMethod::Metis,
         "balance",
         "goes with `method = \"metis\"` only: the other methods know nodes alone; leave it out",
+    )?;
+    check.that(
+        spec.objective.is_none() || spec.method == PartitionMethod::Metis,
+        "objective",
+        "goes with `method = \"metis\"` only: the other methods have one of their own; leave it out",
     )?;
     let (key, other) = match spec.concentration {
         Some(_) => ("concentration", "and `method = \"dirichlet\"`"),

@@ -188,6 +188,7 @@ fn a_shard_takes_what_its_edges_take_and_no_features_and_none_of_the_others() {
         divided: Divided {
             method: PartitionMethod::Given,
             seed: 0,
+            objective: None,
             concentration: None,
         },
     };

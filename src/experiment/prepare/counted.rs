@@ -242,9 +242,10 @@ fn fits(cell: &Cell, counted: &Counted, workers: usize, parts: usize) -> Result<
     }
     if !parts.is_multiple_of(workers) || parts as f64 > nodes {
         let what = format!(
-            "must be a multiple of the {workers} workers and at most the {nodes:.0} nodes of the graph, not {parts}"
+            "asks for {parts} parts, which must be a multiple of the {workers} workers and at most the {nodes:.0} nodes \
+             of the graph"
         );
-        return Err(cell.refuse_option(Some("chunks"), &what));
+        return Err(cell.refuse_option(None, &what));
     }
     // Rows of each pair of workers both ways, and what a plan says of each in an epoch of a few
     // exchanges.

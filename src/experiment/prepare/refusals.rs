@@ -124,7 +124,7 @@ pub(super) fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigErro
         GraphError::Key { key, what } => {
             let (section, name) = key.split_once('.').unwrap_or((key, "*"));
             if section == "strategy" {
-                return cell.refuse_option(Some(name), what);
+                return cell.refuse_option(None, what);
             }
             let lead = if name == "*" {
                 String::new()

@@ -159,6 +159,10 @@ fn suits(
         (asked.file.is_none(), "file"),
         (asked.balance.is_empty(), "balance"),
         (
+            [None, made.objective].contains(&asked.objective),
+            "objective",
+        ),
+        (
             [None, made.concentration].contains(&asked.concentration),
             "concentration",
         ),

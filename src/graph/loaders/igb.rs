@@ -6,7 +6,9 @@
 //! paper__cites__paper/edge_index.npy        [edges, 2]
 //! ```
 //!
-//! The first 60 % of the nodes train and the next 20 % validate, as the authors' loader has it.
+//! The first 60 % of the nodes train and the next 20 % validate, as in the authors' loader until
+//! June 2025 (`igb/dataloader.py` of `IllinoisGraphBenchmark/IGB-Datasets`). Since its commit
+//! 7eae2f4 it draws them anew each time, without a seed, for all sizes but the full one.
 
 use std::path::Path;
 

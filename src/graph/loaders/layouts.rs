@@ -367,6 +367,15 @@ fn what_is_out_of_range_or_no_label_is_told() {
 }
 
 #[test]
+fn a_graph_without_nodes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x_target.csv"), "id,class\n").unwrap();
+    fs::write(folder.path().join("x_edges.csv"), "from,to\n").unwrap();
+    let error = of(Format::Csv, folder.path()).unwrap_err();
+    assert!(error.contains("has no nodes"), "{error}");
+}
+
+#[test]
 fn several_columns_of_0_and_1_are_labels() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();

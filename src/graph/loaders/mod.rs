@@ -95,6 +95,9 @@ pub(super) fn read(
         Format::MatrixMarket => matrix_market::read(path),
         Format::Parquet => parquet::read(path, spec),
     }?;
+    if data.graph.nodes() == 0 {
+        return Err(GraphError::file(path, "has no nodes"));
+    }
     if data.name.is_empty() || (path.is_dir() && !names_its_data(format)) {
         data.name = name_of_folder(path);
     }

@@ -12,32 +12,29 @@ use super::numpy::{Array, Matrix, array, matrix};
 use super::pickle::{Pickle, Value};
 use super::text::{each_line, number, open};
 use super::{EdgeCount, Reading, file_name, finite, only_file};
-use crate::atomic::folder_of;
 use crate::graph::{Features, GraphError, RawDataset, Split};
 
 /// Validation nodes of the public split.
 const VALIDATION: usize = 500;
 
+/// How the names of the eight files end.
+pub(super) const PARTS: [&str; 8] = ["graph", "test.index", "allx", "ally", "tx", "ty", "x", "y"];
+
 /// Reads the folder, or the folder of any of the eight files.
 pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
-    let folder = if path.is_file() {
-        folder_of(path)
-    } else {
-        path
-    };
     // Its name tells those of the others.
-    let graph_file = only_file(folder, ".graph")?;
-    let full = file_name(&graph_file);
-    let name = full
-        .strip_prefix("ind.")
-        .and_then(|name| name.strip_suffix(".graph"));
+    let one = only_file(path, ".graph")?;
+    let full = file_name(&one);
+    let name = full.strip_prefix("ind.").and_then(|rest| {
+        let without = |part| rest.strip_suffix(part)?.strip_suffix('.');
+        PARTS.into_iter().find_map(without)
+    });
     let name = name.ok_or_else(|| {
-        GraphError::file(
-            &graph_file,
-            "is not named `ind.<name>.graph` as Planetoid files are",
-        )
+        let what = "is not named `ind.<name>.graph` or as one of the seven files beside it";
+        GraphError::file(&one, what)
     })?;
-    let file = |part: &str| graph_file.with_file_name(format!("ind.{name}.{part}"));
+    let file = |part: &str| one.with_file_name(format!("ind.{name}.{part}"));
+    let graph_file = file("graph");
 
     let test_file = file("test.index");
     let mut test: Vec<u32> = Vec::new();

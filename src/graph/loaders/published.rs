@@ -56,6 +56,31 @@ fn planetoid_data_has_the_published_counts() {
 }
 
 #[test]
+fn any_planetoid_file_names_its_own_data_in_a_folder_of_several() {
+    if published(Format::Planetoid, "cora").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let from = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/datasets"));
+    for name in ["cora", "citeseer"] {
+        for part in planetoid::PARTS {
+            let file = format!("ind.{name}.{part}");
+            std::fs::copy(from.join(name).join(&file), folder.path().join(&file)).unwrap();
+        }
+    }
+    for part in planetoid::PARTS {
+        let path = folder.path().join(format!("ind.cora.{part}"));
+        assert_eq!(
+            planetoid::read(&path).unwrap().graph.nodes(),
+            2708,
+            "{part}"
+        );
+    }
+    let error = planetoid::read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("has 2 files `*.graph`"), "{error}");
+}
+
+#[test]
 fn citeseer_has_fifteen_nodes_without_features_and_label() {
     let Some(data) = published(Format::Planetoid, "citeseer") else {
         return;

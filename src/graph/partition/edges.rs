@@ -4,7 +4,8 @@
 //! ```text
 //! random   uniformly
 //! libra    where its ends are already; the end of fewer neighbours decides, the least load among
-//!          several workers (Xie, Yan, Li and Zhang, NeurIPS 2014; DistGNN's partitioner)
+//!          several workers (DistGNN's `libra_partition.cc`, which is named after the hash of Xie,
+//!          Yan, Li and Zhang, NeurIPS 2014)
 //! hdrf     where its ends are already, the end of fewer neighbours above all, and where there is
 //!          room (Petroni, Querzoni, Daudjee, Kamali and Iacoboni, CIKM 2015)
 //! ```

@@ -1,14 +1,14 @@
-//! METIS multilevel k-way (Karypis and Kumar, *A Fast and High Quality Multilevel Scheme for
-//! Partitioning Irregular Graphs*, 1998).
+//! METIS multilevel k-way (Karypis and Kumar, *Multilevel k-way Partitioning Scheme for Irregular
+//! Graphs*, Journal of Parallel and Distributed Computing 48, 1998).
 
 use std::sync::{Mutex, PoisonError};
 
-use metis::option::Seed;
+use metis::option::{ObjType, Seed};
 use metis::{Graph, Idx};
 use rand::Rng;
 
 use super::random;
-use crate::graph::{Balance, Csr, GraphError};
+use crate::graph::{Balance, Csr, GraphError, Objective};
 use crate::memory;
 
 /// METIS keeps its random state in a global of the C library: calls at the same time would disturb
@@ -16,12 +16,13 @@ use crate::memory;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Divides the nodes into `workers` sets, of which some may be empty, of nearly equal size with few
-/// edges between them. With a `balance`, each of its entries is shared out within METIS's 3 %, as a
-/// constraint of its own. A graph without edges, where there is nothing to optimise, is divided at
-/// random.
+/// edges between them, or few boundary rows, as the `objective` says. With a `balance`, each of its
+/// entries is shared out within METIS's 3 %, as a constraint of its own. A graph without edges,
+/// where there is nothing to optimise, is divided at random.
 pub(super) fn partition(
     graph: &Csr,
     workers: usize,
+    objective: Objective,
     (balance, train): (&[Balance], &[u32]),
     random: &mut impl Rng,
 ) -> Result<Vec<u32>, GraphError> {
@@ -67,13 +68,18 @@ pub(super) fn partition(
         // METIS crashes on an edge that is there one way only; graphs are read as symmetric ones.
         let mut problem = Graph::new(constraints, parts, &offsets, &indices)
             .map_err(|error| failed(error.to_string()))?
-            .set_option(Seed(seed));
+            .set_option(Seed(seed))
+            .set_option(match objective {
+                Objective::Cut => ObjType::Cut,
+                Objective::Volume => ObjType::Vol,
+            });
         if !weights.is_empty() {
             problem = problem.set_vwgt(&weights);
         }
-        problem
-            .part_kway(&mut assignment)
-            .map_err(|error| failed(error.to_string()))?;
+        problem.part_kway(&mut assignment).map_err(|error| {
+            // Its library catches SIGTERM while it works, and returns with an error.
+            failed(format!("{error}, or it was told to stop (SIGTERM)"))
+        })?;
     }
     let part = |part: Idx| {
         u32::try_from(part).map_err(|_| failed("it answers with a negative part".to_owned()))
@@ -100,6 +106,7 @@ fn weights(graph: &Csr, balance: &[Balance], train: &[u32]) -> Result<Vec<Idx>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::{BoundaryPlan, Partition, PartitionStats};
     use crate::rng::{Purpose, stream};
 
     /// The most that a part has of something, over the mean.
@@ -127,7 +134,8 @@ mod tests {
         let train = graph.neighbours(hub).to_vec();
         let divided = |balance: &[Balance]| {
             let mut random = stream(3, Purpose::Partition, 0, 0);
-            let parts = partition(&graph, 4, (balance, &train), &mut random).unwrap();
+            let parts =
+                partition(&graph, 4, Objective::Cut, (balance, &train), &mut random).unwrap();
             let training = |v: usize| usize::from(train.binary_search(&(v as u32)).is_ok());
             [
                 imbalance(&parts, 4, |_| 1),
@@ -145,10 +153,43 @@ mod tests {
     }
 
     #[test]
+    fn each_objective_has_less_of_what_it_keeps_small() {
+        let graph = crate::graph::cora().unwrap().graph;
+        // Of one seed either may have less of both.
+        let divided = |objective, balance: &[Balance]| {
+            let of = |seed| {
+                let mut random = stream(seed, Purpose::Partition, 0, 0);
+                let assignment =
+                    partition(&graph, 8, objective, (balance, &[]), &mut random).unwrap();
+                let partition = Partition {
+                    parts: 8,
+                    assignment,
+                };
+                let boundary = BoundaryPlan::new(&graph, &partition);
+                let stats = PartitionStats::new(&graph, &partition, &boundary);
+                [stats.cut_edges, stats.boundary_rows]
+            };
+            (0..10)
+                .map(of)
+                .fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]])
+        };
+        // With two constraints, too.
+        for balance in [&[][..], &[Balance::Nodes, Balance::Edges]] {
+            let [cut, volume] =
+                [Objective::Cut, Objective::Volume].map(|aim| divided(aim, balance));
+            assert!(
+                cut[0] < volume[0] && volume[1] < cut[1],
+                "{cut:?} {volume:?}"
+            );
+        }
+    }
+
+    #[test]
     fn training_nodes_cannot_be_balanced_where_there_are_none() {
         let graph = Csr::undirected(4, [(0, 1), (1, 2), (2, 3)].into_iter());
         let mut random = stream(1, Purpose::Partition, 0, 0);
-        let error = partition(&graph, 2, (&[Balance::Training], &[]), &mut random);
+        let training = (&[Balance::Training][..], &[][..]);
+        let error = partition(&graph, 2, Objective::Cut, training, &mut random);
         let said = error.unwrap_err().to_string();
         assert!(
             said.starts_with("partition.balance: has \"training\""),
@@ -162,6 +203,7 @@ mod tests {
         let assignment = partition(
             &graph,
             4,
+            Objective::Volume,
             (&[], &[]),
             &mut stream(1, Purpose::Partition, 0, 0),
         )

@@ -170,7 +170,8 @@ impl PartitionSpec {
         let mut assignment = match self.method {
             PartitionMethod::Random => random::partition(nodes, workers, &mut random),
             PartitionMethod::Metis => {
-                metis::partition(graph, workers, (&self.balance, known.train), &mut random)?
+                let (aim, balance) = (self.objective.unwrap_or_default(), &self.balance[..]);
+                metis::partition(graph, workers, aim, (balance, known.train), &mut random)?
             }
             PartitionMethod::Ldg => {
                 streaming::partition(graph, workers, Penalty::Linear, &mut random)
@@ -342,11 +343,10 @@ mod tests {
                 5,
                 workers,
             );
+            let error = error.unwrap_err().to_string();
             assert!(
-                error
-                    .unwrap_err()
-                    .to_string()
-                    .starts_with("strategy.chunks")
+                error.contains(&format!("asks for {chunks} parts")),
+                "{error}"
             );
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::array::FileSum;
-use crate::graph::{BoundaryCounts, DataSummary, Metric, PartCounts, PartitionMethod};
+use crate::graph::{BoundaryCounts, DataSummary, Metric, Objective, PartCounts, PartitionMethod};
 
 /// Name of the file that says what the others are. It is written last.
 pub(super) const META: &str = "meta.json";
@@ -32,6 +32,9 @@ pub struct Divided {
     pub method: PartitionMethod,
     /// With which seed.
     pub seed: u64,
+    /// What METIS kept small, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<Objective>,
     /// By which `concentration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concentration: Option<f64>,

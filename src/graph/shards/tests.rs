@@ -59,6 +59,7 @@ impl Cut {
             partition: &self.partition,
             boundary: &self.boundary,
             divided: Divided {
+                objective: None,
                 method: PartitionMethod::Random,
                 seed: 5,
                 concentration: None,

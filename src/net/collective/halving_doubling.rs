@@ -5,7 +5,7 @@ use super::step::{Combine, Step, chunks};
 /// The steps of worker `rank` of `size` in an all-reduce of `len` elements by recursive halving
 /// (reduce-scatter) and recursive doubling (all-gather): Rabenseifner's algorithm (Thakur,
 /// Rabenseifner and Gropp, *Optimization of collective communication operations in MPICH*, IJHPCA
-/// 19(1), 2005, section 4.5).
+/// 19(1), 2005).
 ///
 /// ```text
 ///   halving, 4 workers:   0 ◀─ half ─▶ 2    then   0 ◀─ quarter ─▶ 1     doubling: the same back

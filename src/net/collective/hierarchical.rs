@@ -53,7 +53,8 @@ impl Hierarchy {
     }
 
     /// The steps of worker `rank` in an all-reduce of `len` elements, as Horovod's hierarchical one
-    /// (Sergeev and Del Balso, arXiv 1802.05799) and `BlueConnect` (Cho et al., `MLSys` 2019).
+    /// (`NCCLHierarchicalAllreduce`, its pull request 411) and `BlueConnect` (Cho et al., `MLSys`
+    /// 2019).
     ///
     /// ```text
     ///   group 0: 0 1 2 3    reduce-scatter inside: worker k gets chunk k of all

@@ -23,7 +23,7 @@ pub enum ExchangeKind {
 
 /// Receiver and sender of worker `rank` of `size` in each of the P − 1 rounds of a pairwise
 /// all-to-all: in round s it sends to r + s and receives from r − s, modulo P (Thakur, Rabenseifner
-/// and Gropp, IJHPCA 19(1), 2005, section 4.2, for any P).
+/// and Gropp, IJHPCA 19(1), 2005, for any P).
 ///
 /// A round of a worker ends when what it sends has been delivered and what it expects has come, so
 /// that no two of its messages share its link. With equal links and equal messages of m bytes:

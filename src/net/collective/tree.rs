@@ -8,7 +8,7 @@ fn distances(size: usize) -> impl DoubleEndedIterator<Item = usize> {
 }
 
 /// The steps of worker `rank` of `size` in a broadcast of `len` elements from `root` along a
-/// binomial tree (Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, section 4.3).
+/// binomial tree (Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005).
 ///
 /// ```text
 ///   8 workers, root 0:   0 ─▶ 4    then 0 ─▶ 2, 4 ─▶ 6    then 0 ─▶ 1, 2 ─▶ 3, 4 ─▶ 5, 6 ─▶ 7

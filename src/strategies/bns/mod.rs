@@ -1,5 +1,5 @@
-//! `bns`: a random share of the boundary in each epoch, as in BNS-GCN (Wan, Li, Kim and Lin,
-//! `MLSys` 2022).
+//! `bns`: a random share of the boundary in each epoch, as in BNS-GCN (Wan, Li, Li, Kim and
+//! Lin, `MLSys` 2022).
 //!
 //! In each epoch every worker draws, of the `b` rows that each other worker reads of it,
 //! `s = ⌊p·b⌋` without replacement, and tells that worker their ids (8 bytes each, `sample`). All

@@ -70,7 +70,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             OptionInfo {
                 name: "bits",
                 default: "2",
-                meaning: "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8.",
+                meaning: "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8 (the authors' defaults are 2 for rows and 4 for gradients).",
             },
             OptionInfo {
                 name: "period",

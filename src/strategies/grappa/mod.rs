@@ -49,7 +49,7 @@
 //! of several layers. Chances are those of a random super-epoch, and a step's do not depend on
 //! where the walk has been.
 //!
-//! Evidence, in the authors' code (`chongyang-xu/grappa` at `fd37d99`, read and not run): chunks in
+//! Evidence, in the authors' code (`chongyang-xu/grappa` at `5b00124`, read and not run): chunks in
 //! `t10n/dataset/chunk_seq.py` (`part_method`, random or METIS); in `t10n/dataloader.py` the chunk
 //! that moves on (`get_cur_dataloader`, by `--repart_every` of
 //! `experiments/grappa/train/t10n_train.py`, 50), the halo (`load_nbr_chunk_v2`) and as many steps

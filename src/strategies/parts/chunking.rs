@@ -32,6 +32,7 @@ impl Chunking {
         (spec.file, spec.concentration) = (None, None);
         if spec.method != PartitionMethod::Metis {
             spec.balance.clear();
+            spec.objective = None;
         }
         spec
     }

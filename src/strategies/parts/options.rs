@@ -27,14 +27,14 @@ pub const EXCHANGE_INPUT: OptionInfo = OptionInfo {
 pub const OVERLAP: OptionInfo = OptionInfo {
     name: "overlap",
     default: "false",
-    meaning: "Communicate while computing: gradients are summed by layer during the backward pass (as PyTorch DDP does, Li et al., VLDB 2020), and features that are resent travel during the epoch before, unless what is sent depends on the training. Losses are the same up to the order of sums.",
+    meaning: "Communicate while computing: gradients are summed by layer during the backward pass (as PyTorch DDP does by buckets of 25 MB, Li et al., VLDB 2020), and features that are resent travel during the epoch before, unless what is sent depends on the training. Losses are the same up to the order of sums.",
 };
 
 /// Of strategies in which gradients alone can travel while the workers compute.
 pub const OVERLAP_GRADIENTS: OptionInfo = OptionInfo {
     name: "overlap",
     default: "false",
-    meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
+    meaning: "Sum gradients by layer while the layers below go back (as PyTorch DDP does by buckets of 25 MB, Li et al., VLDB 2020). Losses are the same up to the order of sums.",
 };
 
 /// Of strategies that always compress: through which codec.
