@@ -159,7 +159,8 @@ pub(crate) const PRESETS: [Preset; 14] = [
         machine: None,
         framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ba; latency and both overheads: below 15 us between virtual machines \
-                 over TCP with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018).",
+                 over TCP with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018), read as \
+                 one way, for the paper does not say.",
     },
     Preset {
         name: "ethernet-25g",
