@@ -10,8 +10,9 @@ mod quantity;
 mod run;
 mod sweep;
 mod table;
-mod text;
 mod verdict;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +28,11 @@ pub(crate) use run::{OfRun, RunKey, metric_title};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
-pub use text::Text;
 pub use verdict::ClaimVerdict;
+
+/// Text that is cheap to copy: a sweep's table of traffic has millions of rows that say the same
+/// few words.
+pub type Text = Arc<str>;
 
 /// The items, each once, in the order of their appearance.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
