@@ -40,7 +40,7 @@ pub(super) fn new(
     };
     let split = |codec| Box::new(Split(coded(codec)));
     match gradients.codec {
-        GradientCodec::Identity => Box::new(Whole(len)),
+        GradientCodec::Identity {} => Box::new(Whole(len)),
         GradientCodec::TopK { ratio } => Box::new(Gathered(coded(Box::new(TopK::new(ratio))))),
         GradientCodec::RandomK { ratio } => {
             // Unbiased by itself where nothing makes up for what is missing.
@@ -49,9 +49,9 @@ pub(super) fn new(
             Box::new(Drawn::new(codec, len, seed, feedback))
         }
         GradientCodec::Qsgd { levels, bucket } => split(Box::new(Qsgd { levels, bucket })),
-        GradientCodec::Sign => split(Box::new(Signs)),
-        GradientCodec::F16 => split(Box::new(F16)),
-        GradientCodec::Bf16 => split(Box::new(BF16)),
+        GradientCodec::Sign {} => split(Box::new(Signs)),
+        GradientCodec::F16 {} => split(Box::new(F16)),
+        GradientCodec::Bf16 {} => split(Box::new(BF16)),
         GradientCodec::PowerSgd { rank } => Box::new(LowRank::new(rank, &shapes(), seed, feedback)),
     }
 }
