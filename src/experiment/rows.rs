@@ -17,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Metric;
+use crate::names::named;
 use crate::net::TrafficKind;
 use crate::sim::Doing;
 use crate::strategies::EpochKind;
@@ -425,27 +426,17 @@ impl From<Doing> for Activity {
     }
 }
 
-/// What a decision is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DecisionKind {
-    /// A compression ratio.
-    #[default]
-    Ratio,
-    /// Bits of a group of rows.
-    Bits,
-    /// Whether a worker sends what it may skip.
-    Broadcast,
-}
-
-impl DecisionKind {
-    const ALL: [Self; 3] = [Self::Ratio, Self::Bits, Self::Broadcast];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ratio => "ratio",
-            Self::Bits => "bits",
-            Self::Broadcast => "broadcast",
-        }
+named! {
+    /// What a decision is about.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum DecisionKind {
+        /// A compression ratio.
+        #[default]
+        Ratio = "ratio",
+        /// Bits of a group of rows.
+        Bits = "bits",
+        /// Whether a worker sends what it may skip.
+        Broadcast = "broadcast",
     }
 }
 
