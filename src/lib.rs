@@ -24,6 +24,7 @@ pub(crate) mod atomic;
 mod digits;
 pub mod graph;
 mod memory;
+mod names;
 pub mod net;
 mod parquet;
 pub mod rng;

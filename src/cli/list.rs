@@ -39,151 +39,63 @@ enum What {
 /// Names, with what they hold.
 pub(super) type About = (&'static str, &'static str);
 
-const PART_OF_IT: [About; 2] = [
-    (
-        "cora",
-        "part of the program: 2,708 papers, 5,278 citations, the public split",
-    ),
-    (
-        "minesweeper",
-        "part of the program: 10,000 cells of a board, 39,402 pairs of neighbours, a published split",
-    ),
-];
+/// Such a table, a row a line.
+macro_rules! rows {
+    ($($name:literal: $what:literal,)*) => { [$(($name, $what)),*] };
+}
 
-pub(super) const FORMATS: [About; 16] = [
-    (
-        "planetoid",
-        "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
-    ),
-    ("linqs", "format: NAME.content and NAME.cites"),
-    (
-        "npz-csr",
-        "format: one .npz with two CSR matrices (Amazon, Coauthor, ...)",
-    ),
-    (
-        "npz-edges",
-        "format: one .npz with an edge list and ten splits",
-    ),
-    (
-        "csv-json",
-        "format: edge and target CSV with a JSON of features (Facebook pages)",
-    ),
-    (
-        "csv",
-        "format: *edges.csv and *target.csv or *nodes.csv, which may have features (LastFM Asia)",
-    ),
-    (
-        "edge-list",
-        "format: two node ids a line (SNAP); topology only",
-    ),
-    ("metis", "format: METIS graph file; topology only"),
-    (
-        "ogb",
-        "format: the folder of an Open Graph Benchmark node data set, CSV or binary",
-    ),
-    (
-        "dgl-reddit",
-        "format: NAME_graph.npz, a SciPy matrix, and NAME_data.npz (Reddit)",
-    ),
-    (
-        "graphsaint",
-        "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr, Yelp)",
-    ),
-    (
-        "ppi",
-        "format: {train,valid,test}_{graph.json,feats.npy,labels.npy} (PPI)",
-    ),
-    (
-        "igb",
-        "format: the folder of a homogeneous graph of the Illinois Graph Benchmark",
-    ),
-    ("wiki-cs", "format: the JSON file of Wiki-CS"),
-    (
-        "matrix-market",
-        "format: a sparse matrix in coordinates, .mtx; topology only",
-    ),
-    (
-        "parquet",
-        "format: a Parquet table of nodes and one of edges, columns by name",
-    ),
-];
+const PART_OF_IT: [About; 2] = rows! {
+    "cora": "part of the program: 2,708 papers, 5,278 citations, the public split",
+    "minesweeper": "part of the program: 10,000 cells of a board, 39,402 pairs of neighbours, a published split",
+};
 
-const GENERATORS: [About; 3] = [
-    (
-        "sbm",
-        "synthetic: stochastic block model with class features, or several labels of a node",
-    ),
-    (
-        "csbm",
-        "synthetic: contextual stochastic block model: how much of the class is in neighbours and in features (Deshpande et al., NeurIPS 2018)",
-    ),
-    (
-        "rmat",
-        "synthetic: recursive matrix graph with learnable labels",
-    ),
-];
+pub(super) const FORMATS: [About; 16] = rows! {
+    "planetoid": "format: ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}",
+    "linqs": "format: NAME.content and NAME.cites",
+    "npz-csr": "format: one .npz with two CSR matrices (Amazon, Coauthor, ...)",
+    "npz-edges": "format: one .npz with an edge list and ten splits",
+    "csv-json": "format: edge and target CSV with a JSON of features (Facebook pages)",
+    "csv": "format: *edges.csv and *target.csv or *nodes.csv, which may have features (LastFM Asia)",
+    "edge-list": "format: two node ids a line (SNAP); topology only",
+    "metis": "format: METIS graph file; topology only",
+    "ogb": "format: the folder of an Open Graph Benchmark node data set, CSV or binary",
+    "dgl-reddit": "format: NAME_graph.npz, a SciPy matrix, and NAME_data.npz (Reddit)",
+    "graphsaint": "format: adj_full.npz, feats.npy, class_map.json and role.json (Flickr, Yelp)",
+    "ppi": "format: {train,valid,test}_{graph.json,feats.npy,labels.npy} (PPI)",
+    "igb": "format: the folder of a homogeneous graph of the Illinois Graph Benchmark",
+    "wiki-cs": "format: the JSON file of Wiki-CS",
+    "matrix-market": "format: a sparse matrix in coordinates, .mtx; topology only",
+    "parquet": "format: a Parquet table of nodes and one of edges, columns by name",
+};
 
-const MODELS: [(&str, &str); 5] = [
-    (
-        "gcn",
-        "graph convolution with self-loops and symmetric normalisation (Kipf and Welling, ICLR 2017)",
-    ),
-    (
-        "sage",
-        "GraphSAGE with mean aggregation, rows not divided by their norm (Hamilton, Ying and Leskovec, NeurIPS 2017)",
-    ),
-    (
-        "sage-pool",
-        "GraphSAGE with max-pooling aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
-    ),
-    (
-        "gat",
-        "attention over neighbours, `heads` of it in each layer, which share `hidden` columns (Veličković et al., ICLR 2018)",
-    ),
-    (
-        "gin",
-        "sum of neighbours through a perceptron, epsilon = 0 (Xu, Hu, Leskovec and Jegelka, ICLR 2019)",
-    ),
-];
+const GENERATORS: [About; 3] = rows! {
+    "sbm": "synthetic: stochastic block model with class features, or several labels of a node",
+    "csbm": "synthetic: contextual stochastic block model: how much of the class is in neighbours and in features (Deshpande et al., NeurIPS 2018)",
+    "rmat": "synthetic: recursive matrix graph with learnable labels",
+};
 
-const EXCHANGES: [(&str, &str); 3] = [
-    (
-        "direct",
-        "all messages of an exchange at once, sharing the links",
-    ),
-    (
-        "pairwise",
-        "in P-1 rounds: to worker r+s and from worker r-s in round s (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
-    ),
-    (
-        "hierarchical",
-        "inside machines (or racks, regions, switches, groups) first, then one message from each worker to each other machine: 2 a + ((G-1) M + (M-1) G) m b (as Tutel)",
-    ),
-];
+const MODELS: [About; 5] = rows! {
+    "gcn": "graph convolution with self-loops and symmetric normalisation (Kipf and Welling, ICLR 2017)",
+    "sage": "GraphSAGE with mean aggregation, rows not divided by their norm (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+    "sage-pool": "GraphSAGE with max-pooling aggregation (Hamilton, Ying and Leskovec, NeurIPS 2017)",
+    "gat": "attention over neighbours, `heads` of it in each layer, which share `hidden` columns (Veličković et al., ICLR 2018)",
+    "gin": "sum of neighbours through a perceptron, epsilon = 0 (Xu, Hu, Leskovec and Jegelka, ICLR 2019)",
+};
 
-pub(super) const PARTITIONERS: [About; 6] = [
-    ("random", "balanced and uniformly random"),
-    (
-        "metis",
-        "multilevel k-way (Karypis and Kumar, JPDC 1998), vendored; `objective` is the edge cut or the boundary rows",
-    ),
-    (
-        "ldg",
-        "linear deterministic greedy, one pass over the nodes (Stanton and Kliot, KDD 2012)",
-    ),
-    (
-        "fennel",
-        "one pass over the nodes, parts at most a tenth above the mean (Tsourakakis and others, WSDM 2014)",
-    ),
-    (
-        "dirichlet",
-        "each class shared out by a Dirichlet draw: clients that differ in their classes (as FedGCN's code; Yao and others, NeurIPS 2023)",
-    ),
-    (
-        "given",
-        "read from a file: one worker number per node and line, as METIS and ParMETIS write it, or what DGL writes (`.npy`, `.json`)",
-    ),
-];
+const EXCHANGES: [About; 3] = rows! {
+    "direct": "all messages of an exchange at once, sharing the links",
+    "pairwise": "in P-1 rounds: to worker r+s and from worker r-s in round s (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
+    "hierarchical": "inside machines (or racks, regions, switches, groups) first, then one message from each worker to each other machine: 2 a + ((G-1) M + (M-1) G) m b (as Tutel)",
+};
+
+pub(super) const PARTITIONERS: [About; 6] = rows! {
+    "random": "balanced and uniformly random",
+    "metis": "multilevel k-way (Karypis and Kumar, JPDC 1998), vendored; `objective` is the edge cut or the boundary rows",
+    "ldg": "linear deterministic greedy, one pass over the nodes (Stanton and Kliot, KDD 2012)",
+    "fennel": "one pass over the nodes, parts at most a tenth above the mean (Tsourakakis and others, WSDM 2014)",
+    "dirichlet": "each class shared out by a Dirichlet draw: clients that differ in their classes (as FedGCN's code; Yao and others, NeurIPS 2023)",
+    "given": "read from a file: one worker number per node and line, as METIS and ParMETIS write it, or what DGL writes (`.npy`, `.json`)",
+};
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let shown = shown(args, registry)?;

@@ -13,6 +13,7 @@ use super::prepare::Preparation;
 use super::project::{Projection, add_ends, project_cell};
 use super::rows::distinct;
 use crate::graph::{FitEnd, PartitionMethod, PartitionSpec};
+use crate::names::named;
 use crate::sim::Timing;
 use crate::strategies::Registry;
 pub(crate) use probe::{NODES_A_WORKER, Probe};
@@ -98,54 +99,32 @@ pub(crate) struct Change {
     pub ranking: Vec<(String, f64)>,
 }
 
-/// Settings next to the one that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Other {
-    /// Ten times the bandwidth on every link.
-    FasterNetwork,
-    /// A tenth of it.
-    SlowerNetwork,
-    /// Half as many workers.
-    HalfTheWorkers,
-    /// Twice as many.
-    TwiceTheWorkers,
-    /// The end at which the fewest rows cross, of a cut by a fit or a published graph by its size.
-    FewestRows,
-    /// The end at which the most cross.
-    MostRows,
-    /// Parts by METIS, where they are random.
-    MetisParts,
-    /// Random parts, where they are cut along the graph.
-    RandomParts,
+named! {
+    /// Settings next to the one that was asked for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum Other {
+        /// Ten times the bandwidth on every link.
+        FasterNetwork = "ten times the bandwidth",
+        /// A tenth of it.
+        SlowerNetwork = "a tenth of the bandwidth",
+        /// Half as many workers.
+        HalfTheWorkers = "half the workers",
+        /// Twice as many.
+        TwiceTheWorkers = "twice the workers",
+        /// The end at which the fewest rows cross, of a cut by a fit or a published graph by its
+        /// size.
+        FewestRows = "the fewest rows that may cross",
+        /// The end at which the most cross.
+        MostRows = "the most rows that may cross",
+        /// Parts by METIS, where they are random.
+        MetisParts = "parts by METIS",
+        /// Random parts, where they are cut along the graph.
+        RandomParts = "random parts",
+    }
 }
 
 impl Other {
-    const ALL: [Self; 8] = [
-        Self::FasterNetwork,
-        Self::SlowerNetwork,
-        Self::HalfTheWorkers,
-        Self::TwiceTheWorkers,
-        Self::FewestRows,
-        Self::MostRows,
-        Self::MetisParts,
-        Self::RandomParts,
-    ];
-
-    /// In words.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::FasterNetwork => "ten times the bandwidth",
-            Self::SlowerNetwork => "a tenth of the bandwidth",
-            Self::HalfTheWorkers => "half the workers",
-            Self::TwiceTheWorkers => "twice the workers",
-            Self::FewestRows => "the fewest rows that may cross",
-            Self::MostRows => "the most rows that may cross",
-            Self::MetisParts => "parts by METIS",
-            Self::RandomParts => "random parts",
-        }
-    }
-
     const fn network(self) -> f64 {
         match self {
             Self::FasterNetwork => 10.0,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::claims::is_accuracy;
 use super::rows::{Row, RunRow, distinct};
 use super::statistics::{IntervalMethod, Sample};
+use crate::names::named;
 
 /// What is compared: columns of the table of runs that are outcomes, not settings.
 pub(crate) const MEASURES: [&str; 9] = [
@@ -19,29 +20,19 @@ pub(crate) const MEASURES: [&str; 9] = [
     "peak_memory_bytes",
 ];
 
-/// What can be said of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// Every pair of runs has the same value, to the bit.
-    Equal,
-    /// The interval of the mean difference does not contain zero.
-    Differs,
-    /// The interval contains zero.
-    Unclear,
-    /// One pair has no interval.
-    OnePair,
-}
-
-impl Verdict {
-    /// In words.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Differs => "differs",
-            Self::Unclear => "unclear",
-            Self::OnePair => "one pair",
-        }
+named! {
+    /// What can be said of a difference.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum Verdict {
+        /// Every pair of runs has the same value, to the bit.
+        Equal = "equal",
+        /// The interval of the mean difference does not contain zero.
+        Differs = "differs",
+        /// The interval contains zero.
+        Unclear = "unclear",
+        /// One pair has no interval.
+        OnePair = "one pair",
     }
 }
 

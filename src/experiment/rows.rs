@@ -10,12 +10,14 @@ mod quantity;
 mod run;
 mod sweep;
 mod table;
-mod text;
 mod verdict;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Metric;
+use crate::names::named;
 use crate::net::TrafficKind;
 use crate::sim::Doing;
 use crate::strategies::EpochKind;
@@ -27,8 +29,11 @@ pub(crate) use run::{OfRun, RunKey, metric_title};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};
-pub use text::Text;
 pub use verdict::ClaimVerdict;
+
+/// Text that is cheap to copy: a sweep's table of traffic has millions of rows that say the same
+/// few words.
+pub type Text = Arc<str>;
 
 /// The items, each once, in the order of their appearance.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -421,27 +426,17 @@ impl From<Doing> for Activity {
     }
 }
 
-/// What a decision is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DecisionKind {
-    /// A compression ratio.
-    #[default]
-    Ratio,
-    /// Bits of a group of rows.
-    Bits,
-    /// Whether a worker sends what it may skip.
-    Broadcast,
-}
-
-impl DecisionKind {
-    const ALL: [Self; 3] = [Self::Ratio, Self::Bits, Self::Broadcast];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ratio => "ratio",
-            Self::Bits => "bits",
-            Self::Broadcast => "broadcast",
-        }
+named! {
+    /// What a decision is about.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum DecisionKind {
+        /// A compression ratio.
+        #[default]
+        Ratio = "ratio",
+        /// Bits of a group of rows.
+        Bits = "bits",
+        /// Whether a worker sends what it may skip.
+        Broadcast = "broadcast",
     }
 }
 

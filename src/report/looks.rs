@@ -3,23 +3,6 @@
 
 use super::style::{BLUE, CYAN, Color, GREEN, INK, PURPLE, RED, YELLOW};
 
-// Besides *bright*, from other palettes of Paul Tol's and near them.
-const ORANGE: Color = (0xEE, 0x77, 0x33);
-const INDIGO: Color = (0x33, 0x22, 0x88);
-const TEAL: Color = (0x00, 0x99, 0x88);
-const BROWN: Color = (0x72, 0x19, 0x0E);
-const LAVENDER: Color = (0xA9, 0x8B, 0xDC);
-// As far as can be from all others, also as two kinds of colour-blind eyes see them (found by
-// search).
-const MINT: Color = (0x33, 0xCC, 0xAA);
-const MOSS: Color = (0x55, 0x66, 0x44);
-const PINE: Color = (0x00, 0x55, 0x55);
-const PLUM: Color = (0x44, 0x11, 0x44);
-const LILAC: Color = (0xAA, 0x55, 0xFF);
-const VIOLET: Color = (0x66, 0x22, 0xFF);
-// The palette's own grey is too pale for a thin line.
-const SLATE: Color = (0x77, 0x77, 0x77);
-
 /// Colours of strategies without a place, unlike those that have one.
 const OTHERS: [Color; 5] = [
     (0x33, 0x33, 0x33),
@@ -27,28 +10,6 @@ const OTHERS: [Color; 5] = [
     (0xCC, 0x33, 0x11),
     (0xFF, 0x99, 0xAA),
     (0x33, 0xBB, 0xEE),
-];
-
-/// Strategies with a place of their own, and their colours.
-const PLACES: [(&str, Color); 18] = [
-    ("full", BLUE),
-    ("isolated", SLATE),
-    ("fixed", YELLOW),
-    ("varco", RED),
-    ("grappa", GREEN),
-    ("retexo", PURPLE),
-    ("bns", CYAN),
-    ("pipe", ORANGE),
-    ("adaqp", INDIGO),
-    ("llcg", TEAL),
-    ("distdgl", BROWN),
-    ("cluster", LAVENDER),
-    ("sylvie", MINT),
-    ("cagnet", MOSS),
-    ("sancus", PINE),
-    ("ecgraph", PLUM),
-    ("fedavg", LILAC),
-    ("fedgcn", VIOLET),
 ];
 
 /// Dash patterns, pt on and pt off in turn; the first is a solid line.
@@ -104,50 +65,50 @@ pub(super) enum Marker {
 impl Marker {
     /// Whether it is an outline.
     pub(super) fn is_hollow(self) -> bool {
-        use Marker::{
-            HollowDiamond, HollowInverted, HollowLeft, HollowRight, HollowSquare, HollowStar,
-            HollowTriangle, Ring,
-        };
-        [
-            Ring,
-            HollowSquare,
-            HollowTriangle,
-            HollowDiamond,
-            HollowInverted,
-            HollowStar,
-            HollowLeft,
-            HollowRight,
-        ]
-        .contains(&self)
+        matches!(
+            self,
+            Self::Ring
+                | Self::HollowSquare
+                | Self::HollowTriangle
+                | Self::HollowDiamond
+                | Self::HollowInverted
+                | Self::HollowStar
+                | Self::HollowLeft
+                | Self::HollowRight
+        )
     }
 }
 
-/// As many as strategies with a place: where points are not joined, the marker alone survives
-/// black-and-white print.
-const MARKERS: [Marker; PLACES.len()] = [
-    Marker::Circle,
-    Marker::Cross,
-    Marker::Square,
-    Marker::Triangle,
-    Marker::Diamond,
-    Marker::Inverted,
-    Marker::Ring,
-    Marker::Plus,
-    Marker::HollowSquare,
-    Marker::HollowTriangle,
-    Marker::HollowDiamond,
-    Marker::HollowInverted,
-    Marker::Star,
-    Marker::HollowLeft,
-    Marker::Right,
-    Marker::HollowStar,
-    Marker::Left,
-    Marker::HollowRight,
+/// Strategies with a place of their own, their colours, and their markers, of which no two have the
+/// same: where points are not joined, the marker alone survives black-and-white print.
+const PLACES: [(&str, Color, Marker); 18] = [
+    ("full", BLUE, Marker::Circle),
+    // The palette's own grey is too pale for a thin line.
+    ("isolated", (0x77, 0x77, 0x77), Marker::Cross),
+    ("fixed", YELLOW, Marker::Square),
+    ("varco", RED, Marker::Triangle),
+    ("grappa", GREEN, Marker::Diamond),
+    ("retexo", PURPLE, Marker::Inverted),
+    ("bns", CYAN, Marker::Ring),
+    // From other palettes of Paul Tol's and near them.
+    ("pipe", (0xEE, 0x77, 0x33), Marker::Plus),
+    ("adaqp", (0x33, 0x22, 0x88), Marker::HollowSquare),
+    ("llcg", (0x00, 0x99, 0x88), Marker::HollowTriangle),
+    ("distdgl", (0x72, 0x19, 0x0E), Marker::HollowDiamond),
+    ("cluster", (0xA9, 0x8B, 0xDC), Marker::HollowInverted),
+    // As far as can be from all others, also as two kinds of colour-blind eyes see them (found by
+    // search).
+    ("sylvie", (0x33, 0xCC, 0xAA), Marker::Star),
+    ("cagnet", (0x55, 0x66, 0x44), Marker::HollowLeft),
+    ("sancus", (0x00, 0x55, 0x55), Marker::Right),
+    ("ecgraph", (0x44, 0x11, 0x44), Marker::HollowStar),
+    ("fedavg", (0xAA, 0x55, 0xFF), Marker::Left),
+    ("fedgcn", (0x66, 0x22, 0xFF), Marker::HollowRight),
 ];
 
 /// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of
 /// which none occurs twice.
-const PAIRS: usize = DASHES.len() * MARKERS.len();
+const PAIRS: usize = DASHES.len() * PLACES.len();
 /// From one variant of a kind to the next: with another dash, another marker, and a pair that is
 /// nobody's place.
 const VARIANT: usize = 19;
@@ -168,7 +129,7 @@ impl Look {
     pub(super) const PLAIN: Self = Self {
         color: INK,
         dash: DASHES[0],
-        marker: MARKERS[0],
+        marker: Marker::Circle,
     };
 }
 
@@ -181,7 +142,7 @@ pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
     // Variant 0 is kept for a strategy that is called as its kind is.
     let first = |kind| usize::from(strategies.contains(&(kind, kind)));
     // Of each kind which variant is next.
-    let mut kinds: Vec<(&str, usize)> = PLACES.map(|(kind, _)| (kind, first(kind))).to_vec();
+    let mut kinds: Vec<(&str, usize)> = PLACES.map(|(kind, ..)| (kind, first(kind))).to_vec();
     strategies
         .iter()
         .map(|&(label, kind)| {
@@ -200,7 +161,7 @@ pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
             Look {
                 color: other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]),
                 dash: DASHES[pair % DASHES.len()],
-                marker: MARKERS[pair % MARKERS.len()],
+                marker: PLACES[pair % PLACES.len()].2,
             }
         })
         .collect()
@@ -227,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_grey_line_is_dark_enough_to_be_seen_on_white() {
-        for (kind, (red, green, blue)) in PLACES {
+        for (kind, (red, green, blue), _) in PLACES {
             let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
             assert!(most - least > 40 || most <= 0x88, "{kind}");
         }
@@ -247,7 +208,7 @@ mod tests {
     }
 
     fn placed() -> Vec<&'static str> {
-        PLACES.iter().map(|(kind, _)| *kind).collect()
+        PLACES.iter().map(|(kind, ..)| *kind).collect()
     }
 
     #[test]
@@ -332,8 +293,8 @@ mod tests {
 
     #[test]
     fn colours_can_be_told_apart_also_by_the_colour_blind() {
-        for (index, (kind, color)) in PLACES.iter().enumerate() {
-            for (other, another) in &PLACES[..index] {
+        for (index, (kind, color, _)) in PLACES.iter().enumerate() {
+            for (other, another, _) in &PLACES[..index] {
                 let [all, blind @ ..] = apart(*color, *another);
                 assert!(all > 20.0, "{kind} and {other}: {all}");
                 // The first twelve are older, and some differ for the colour-blind by dash and

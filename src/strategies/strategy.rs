@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
+use crate::names::named;
 use crate::sim::{
     Checkpoints, Observer, Outcome, Planner, Run, Setting, SimError, Worker, simulate,
 };
@@ -247,31 +248,19 @@ pub fn run_keeping(
     })
 }
 
-/// What is recorded as an epoch of a training. Accuracies against epochs compare like with like
-/// only between strategies of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EpochKind {
-    /// All workers have passed over all their training nodes once.
-    #[default]
-    Pass,
-    /// A round between averages of models, of one local step or more.
-    Round,
-    /// A pass of one sub-model, which are trained one after another.
-    SubModel,
-}
-
-impl EpochKind {
-    /// All kinds.
-    pub(crate) const ALL: [Self; 3] = [Self::Pass, Self::Round, Self::SubModel];
-
-    /// The name used in tables.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Round => "round",
-            Self::SubModel => "sub-model",
-        }
+named! {
+    /// What is recorded as an epoch of a training. Accuracies against epochs compare like with like
+    /// only between strategies of one kind.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum EpochKind {
+        /// All workers have passed over all their training nodes once.
+        #[default]
+        Pass = "pass",
+        /// A round between averages of models, of one local step or more.
+        Round = "round",
+        /// A pass of one sub-model, which are trained one after another.
+        SubModel = "sub-model",
     }
 }
 

@@ -7,34 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::outcomes::{
     assignments, balanced_assignments, balanced_sizes, count_of_balanced_assignments,
 };
+use crate::names::named;
 use crate::strategies::grappa::estimators::Inclusion;
 use crate::strategies::grappa::variable_chunk;
 
-/// Kinds of designs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum DesignKind {
-    /// Each node to any worker, independently.
-    Independent,
-    /// Nodes dealt to workers, as many to each as can be.
-    Random,
-    /// Chunks, drawn once, dealt to workers: the schedule `regroup`.
-    Grouping,
-    /// One chunk a worker, drawn once, and a super-epoch of the sweep.
-    Sweep,
+named! {
+    /// Kinds of designs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum DesignKind {
+        /// Each node to any worker, independently.
+        Independent = "independent",
+        /// Nodes dealt to workers, as many to each as can be.
+        Random = "random",
+        /// Chunks, drawn once, dealt to workers: the schedule `regroup`.
+        Grouping = "grouping",
+        /// One chunk a worker, drawn once, and a super-epoch of the sweep.
+        Sweep = "sweep",
+    }
 }
 
 impl DesignKind {
-    /// Its name in experiment files.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Independent => "independent",
-            Self::Random => "random",
-            Self::Grouping => "grouping",
-            Self::Sweep => "sweep",
-        }
-    }
-
     /// Whether chunks are dealt and not nodes.
     pub(crate) const fn has_chunks(self) -> bool {
         matches!(self, Self::Grouping | Self::Sweep)

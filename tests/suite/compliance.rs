@@ -226,9 +226,7 @@ fn what_did_not_finish_decides_nothing_and_is_no_breach() {
         runs.any(|run| run.cell == cell && run.seed == seed)
     };
     tables.epochs.retain(|row| kept(&row.cell, row.seed));
-    tables
-        .traffic
-        .retain(|row| kept(row.cell.as_str(), row.seed));
+    tables.traffic.retain(|row| kept(&row.cell, row.seed));
     tables.claims.clear();
     tables.write(&out).unwrap();
     let ran = grapevine(folder, &["verify", "out"]).expect(1);

@@ -148,7 +148,7 @@ macro_rules! names {
             fn at(values: &Values, row: usize) -> Option<Self> {
                 let Values::Text(entries) = values else { return None };
                 let name = entries.get(row)?;
-                Self::ALL.into_iter().find(|one| *name == *one.name())
+                Self::ALL.into_iter().find(|one| **name == *one.name())
             }
         }
     )*};

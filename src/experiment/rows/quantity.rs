@@ -3,30 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digits;
+use crate::names::named;
 
-/// What a number is: bytes and seconds are written in a unit that fits, all else as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Quantity {
-    /// An amount of data.
-    Bytes,
-    /// A time.
-    Seconds,
-    /// A share, a count, or how many times one is the other.
-    Number,
+named! {
+    /// What a number is: bytes and seconds are written in a unit that fits, all else as it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Quantity {
+        /// An amount of data.
+        Bytes = "bytes",
+        /// A time.
+        Seconds = "seconds",
+        /// A share, a count, or how many times one is the other.
+        Number = "number",
+    }
 }
 
 impl Quantity {
-    pub(super) const ALL: [Self; 3] = [Self::Bytes, Self::Seconds, Self::Number];
-
-    /// The name used in tables.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Seconds => "seconds",
-            Self::Number => "number",
-        }
-    }
-
     /// A value, or a difference of two, in a unit that fits; none of what has no unit: of a plain
     /// number, of nothing, which is nothing in any unit, and of what is not finite.
     pub(crate) fn with_unit(self, value: f64) -> Option<String> {

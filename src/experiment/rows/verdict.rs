@@ -4,31 +4,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What runs say of a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ClaimVerdict {
-    /// The condition is met.
-    #[serde(rename = "reproduced")]
-    Reproduced,
-    /// The condition is broken.
-    #[serde(rename = "not reproduced")]
-    NotReproduced,
-    /// Neither can be said.
-    #[default]
-    #[serde(rename = "inconclusive")]
-    Inconclusive,
-}
+use crate::names::named;
 
-impl ClaimVerdict {
-    pub(super) const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::Inconclusive];
-
-    /// The name used in tables.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Reproduced => "reproduced",
-            Self::NotReproduced => "not reproduced",
-            Self::Inconclusive => "inconclusive",
-        }
+named! {
+    /// What runs say of a claim.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ClaimVerdict {
+        /// The condition is met.
+        #[serde(rename = "reproduced")]
+        Reproduced = "reproduced",
+        /// The condition is broken.
+        #[serde(rename = "not reproduced")]
+        NotReproduced = "not reproduced",
+        /// Neither can be said.
+        #[default]
+        #[serde(rename = "inconclusive")]
+        Inconclusive = "inconclusive",
     }
 }
 

@@ -52,7 +52,7 @@ fn to_frame<R: Row>(rows: &[R]) -> Result<DataFrame, PolarsError> {
         .zip(R::to_columns(rows))
         .map(|(column, values)| match values {
             Values::Text(entries) => {
-                let entries = entries.iter().map(Text::as_str);
+                let entries = entries.iter().map(Text::as_ref);
                 StringChunked::from_iter_values(column.name.into(), entries).into_column()
             }
             Values::Count(entries) => Column::new(column.name.into(), entries),
@@ -81,7 +81,7 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
             let mut last = Text::default();
             let mut shared = |entry: Option<&str>| {
                 let entry = entry.unwrap_or_default();
-                if last != *entry {
+                if *last != *entry {
                     last = Text::from(entry);
                 }
                 last.clone()

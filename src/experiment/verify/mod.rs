@@ -86,7 +86,7 @@ pub fn verify(
         };
         let epochs = epochs_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
         let traffic = traffic_of.get(&run.key()).map_or(&[][..], Vec::as_slice);
-        checker.run(row, measured);
+        checker.run(row, run, measured);
         checker.epochs(row, run, epochs);
         checker.best(row, measured, epochs);
         checker.traffic(row, run, measured, traffic);

@@ -240,45 +240,24 @@ impl PlanCheck<'_> {
 
     /// Times are those of the played plan, but for rounding.
     fn times(&mut self, row: usize, run: &RunRow, played: &Played) {
-        let Some(measured) = &run.measured else {
+        if run.measured.is_none() {
             return;
-        };
+        }
         let differ =
             |found: f64, planned: f64| !(no_more(found, planned) && no_more(planned, found));
         let mean = |of: fn(&WorkerTimes) -> Seconds| {
             let sum: f64 = played.times.iter().map(|times| of(times).0).sum();
-            Some(sum / played.times.len() as f64)
+            sum / played.times.len() as f64
         };
         let last = played.times.iter().map(|times| times.clock.0);
-        let whole = last.fold(0.0, f64::max);
-        for (name, found, planned) in [
-            (
-                "simulated_seconds",
-                Some(measured.simulated_seconds),
-                Some(whole),
-            ),
-            (
-                "compute_seconds",
-                Some(measured.compute_seconds),
-                mean(|times| times.compute),
-            ),
-            (
-                "communication_seconds",
-                Some(measured.communication_seconds),
-                mean(|times| times.communication),
-            ),
-            (
-                "exposed_communication_seconds",
-                Some(measured.exposed_communication_seconds),
-                mean(|times| times.exposed),
-            ),
-            (
-                "waiting_seconds",
-                measured.waiting_seconds,
-                mean(|times| times.waiting),
-            ),
+        for (name, planned) in [
+            ("simulated_seconds", last.fold(0.0, f64::max)),
+            ("compute_seconds", mean(|times| times.compute)),
+            ("communication_seconds", mean(|times| times.communication)),
+            ("exposed_communication_seconds", mean(|times| times.exposed)),
+            ("waiting_seconds", mean(|times| times.waiting)),
         ] {
-            if let (Some(found), Some(planned)) = (found, planned)
+            if let Some(found) = run.number(name)
                 && differ(found, planned)
             {
                 let what = format!("{name} is {found}, but its plan takes {planned}");

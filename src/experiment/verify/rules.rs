@@ -35,72 +35,55 @@ impl Sum {
 
 impl Checker {
     /// What a row of `runs` says about itself.
-    pub(super) fn run(&mut self, row: usize, run: &Measured) {
-        let kinds = TrafficKind::ALL.map(|kind| run.bytes_of(kind));
+    pub(super) fn run(&mut self, row: usize, run: &RunRow, measured: &Measured) {
+        let kinds = TrafficKind::ALL.map(|kind| measured.bytes_of(kind));
         let kinds = kinds.into_iter().fold(0, u64::saturating_add);
         self.equal::<RunRow, _>(
             row,
             "payload_bytes",
-            run.payload_bytes,
+            measured.payload_bytes,
             "the sum of the kinds",
             kinds,
         );
         self.equal::<RunRow, _>(
             row,
             "both_ends_bytes",
-            run.both_ends_bytes,
+            measured.both_ends_bytes,
             "twice payload_bytes",
-            run.payload_bytes.saturating_mul(2),
+            measured.payload_bytes.saturating_mul(2),
         );
-        self.framed::<RunRow>(row, run.payload_bytes, run.wire_bytes);
-        self.share::<RunRow>(row, "val_accuracy", run.val_accuracy);
-        self.share::<RunRow>(row, "test_accuracy", run.test_accuracy);
-        for (name, seconds) in [
-            ("simulated_seconds", run.simulated_seconds),
-            ("compute_seconds", run.compute_seconds),
-            ("communication_seconds", run.communication_seconds),
-            (
-                "exposed_communication_seconds",
-                run.exposed_communication_seconds,
-            ),
-            ("waiting_seconds", run.waiting_seconds.unwrap_or_default()),
-            ("measured_seconds", run.measured_seconds),
+        self.framed::<RunRow>(row, measured.payload_bytes, measured.wire_bytes);
+        self.share::<RunRow>(row, "val_accuracy", measured.val_accuracy);
+        self.share::<RunRow>(row, "test_accuracy", measured.test_accuracy);
+        for name in [
+            "simulated_seconds",
+            "compute_seconds",
+            "communication_seconds",
+            "exposed_communication_seconds",
+            "waiting_seconds",
+            "measured_seconds",
         ] {
+            let seconds = run.number(name).unwrap_or_default();
             self.ensure::<RunRow>(seconds >= 0.0 && seconds.is_finite(), row, || {
                 format!("{name} is {seconds}, not a time")
             });
         }
-        let exposed = run.exposed_communication_seconds;
-        let busy = run.compute_seconds + exposed;
-        let (whole, payload) = (run.simulated_seconds, run.payload_bytes as f64);
-        let (seconds, bytes) = (run.seconds_to_target, run.bytes_to_target);
-        let both = "compute_seconds + exposed_communication_seconds";
-        let communication = run.communication_seconds;
-        for (name, value, limit_name, limit) in [
-            (both, Some(busy), "simulated_seconds", whole),
-            (
-                "compute_seconds + exposed_communication_seconds + waiting_seconds",
-                run.waiting_seconds.map(|waiting| busy + waiting),
-                "simulated_seconds",
-                whole,
-            ),
-            (
-                "exposed_communication_seconds",
-                Some(exposed),
-                "communication_seconds",
-                communication,
-            ),
-            ("seconds_to_target", seconds, "simulated_seconds", whole),
-            (
-                "bytes_to_target",
-                bytes.map(|bytes| bytes as f64),
-                "payload_bytes",
-                payload,
-            ),
+        let (compute, waiting) = ("compute_seconds", "waiting_seconds");
+        let exposed = "exposed_communication_seconds";
+        for (parts, whole) in [
+            (&[compute, exposed][..], "simulated_seconds"),
+            (&[compute, exposed, waiting], "simulated_seconds"),
+            (&[exposed], "communication_seconds"),
+            (&["seconds_to_target"], "simulated_seconds"),
+            (&["bytes_to_target"], "payload_bytes"),
         ] {
-            let Some(value) = value else { continue };
-            self.ensure::<RunRow>(no_more(value, limit), row, || {
-                format!("{name} {value} is more than {limit_name} {limit}")
+            // Null where one of them is.
+            let sum: Option<f64> = parts.iter().map(|part| run.number(part)).sum();
+            let (Some(sum), Some(limit)) = (sum, run.number(whole)) else {
+                continue;
+            };
+            self.ensure::<RunRow>(no_more(sum, limit), row, || {
+                format!("{} {sum} is more than {whole} {limit}", parts.join(" + "))
             });
         }
     }

@@ -38,15 +38,13 @@ pub(super) mod assign;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use self::assign::{Groups, Spreads};
-use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP};
+use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP, option_struct};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
-    Training, options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+    options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
@@ -59,51 +57,23 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "adaqp",
         paper: "Wan, Zhao and Wu, Adaptive Message Quantization and Parallelization for Distributed Full-graph GNN Training (MLSys 2023)",
         sends: "boundary rows of every layer and their gradients in 2, 4 or 8 bits an entry; now and then how far they spread; parameter gradients; in mini-batches the sampled rows, and their ids whole",
-        options: &[
-            OptionInfo {
-                name: "bits",
-                default: "adaptive",
-                meaning: "Bits an entry: 2, 4 or 8 for all; random, a third of the rows each; or adaptive (the schemes of the authors' code, whose configurations choose adaptive).",
-            },
-            OptionInfo {
-                name: "assign_every",
-                default: "a fifth of the epochs",
-                meaning: "Epochs between two assignments of adaptive bits; 8 bits until the first (a fifth and 8 in all of the authors' configurations).",
-            },
-            OptionInfo {
-                name: "lambda",
-                default: "0.5",
-                meaning: "Weight of variance against time in the assignment, 0 to 1 (0.5 in the authors' configurations).",
-            },
-            OptionInfo {
-                name: "group",
-                default: "100",
-                meaning: "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 500 to 2000 in others).",
-            },
-            CACHE_FEATURES,
-            EXCHANGE_INPUT,
-            OVERLAP,
-            GRADIENTS,
-        ],
+        options: Options::INFO,
     },
     read,
 };
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    bits: Option<toml::Value>,
-    assign_every: Option<usize>,
-    lambda: Option<f64>,
-    group: Option<usize>,
-    #[serde(default)]
-    cache_features: bool,
-    #[serde(default)]
-    exchange: ExchangePoint,
-    #[serde(default)]
-    overlap: bool,
-    #[serde(default)]
-    gradients: Gradients,
+option_struct! {
+    #[derive(Clone, Debug)]
+    struct Options {
+        bits: Option<toml::Value> = None, "adaptive", "Bits an entry: 2, 4 or 8 for all; random, a third of the rows each; or adaptive (the schemes of the authors' code, whose configurations choose adaptive).";
+        assign_every: Option<usize> = None, "a fifth of the epochs", "Epochs between two assignments of adaptive bits; 8 bits until the first (a fifth and 8 in all of the authors' configurations).";
+        lambda: Option<f64> = None, "0.5", "Weight of variance against time in the assignment, 0 to 1 (0.5 in the authors' configurations).";
+        group: Option<usize> = None, "100", "Rows of a message that are assigned bits together (100 in the authors' configuration for Reddit, 500 to 2000 in others).";
+        cache_features: bool = false, CACHE_FEATURES;
+        exchange: ExchangePoint = ExchangePoint::Input, EXCHANGE_INPUT;
+        overlap: bool = false, OVERLAP;
+        gradients: Gradients = Gradients::PLAIN, GRADIENTS;
+    }
 }
 
 /// When and how bits are assigned.

@@ -32,10 +32,10 @@
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
-    SCHEDULE,
+    SCHEDULE, option_list,
 };
 use super::parts::{BoundaryShare, Compression, ExchangePoint, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -43,26 +43,12 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "bns",
         paper: "Wan et al., BNS-GCN: Efficient Full-Graph Training of Graph Convolutional Networks with Partition-Parallelism and Random Boundary Node Sampling (MLSys 2022)",
         sends: "a random share of the boundary rows, their gradients and their ids, every epoch; all features once; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "share",
-                default: "0.1",
-                meaning: "Share p of each pair's boundary rows that is drawn in an epoch, 0 to 1 (the paper recommends 0.1, and compares 1, 0.1, 0.01 and 0).",
-            },
-            OptionInfo {
-                name: "cache_features",
-                default: "true",
-                meaning: "Send the constant input features of the whole boundary in the first epoch only, and let the first layer read all of them (--use-pp in all scripts of the authors); without it, drawn rows bring theirs in each epoch, and the first layer reads those alone.",
-            },
-            EXCHANGE_INPUT,
-            ON_REQUEST_CODEC,
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            OVERLAP_GRADIENTS,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            share: "0.1", "Share p of each pair's boundary rows that is drawn in an epoch, 0 to 1 (the paper recommends 0.1, and compares 1, 0.1, 0.01 and 0).";
+            cache_features: "true", "Send the constant input features of the whole boundary in the first epoch only, and let the first layer read all of them (--use-pp in all scripts of the authors); without it, drawn rows bring theirs in each epoch, and the first layer reads those alone.";
+            EXCHANGE_INPUT; ON_REQUEST_CODEC; RATIO; SCHEDULE; RESCALE; MEASURE_ERROR;
+            OVERLAP_GRADIENTS; GRADIENTS;
+        },
     },
     read,
 };

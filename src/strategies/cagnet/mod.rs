@@ -64,9 +64,9 @@ mod product;
 
 use serde::Deserialize;
 
-use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP};
+use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP, option_list};
 use super::parts::{Compression, Gradients, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, options};
+use super::{OptionError, Registration, Strategy, StrategyInfo, options};
 use gridded::Gridded;
 
 /// How experiments name and make it.
@@ -75,26 +75,12 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "cagnet",
         paper: "Tripathy, Yelick and Buluç, Reducing Communication in Graph Neural Network Training (CAGNET, SC 2020), 1D, 1.5D and 2D algorithms",
         sends: "all rows of every layer to all workers, gradients of all of them back, every epoch; in a grid of workers, rows down columns and sums or slices along rows; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "algorithm",
-                default: "\"1d\"",
-                meaning: "1d, 1.5d or 2d: the last two stand workers in a grid and divide the edges among those of a row (1.5d), or the columns of all layers (2d, for a square number of workers).",
-            },
-            OptionInfo {
-                name: "replication",
-                default: "2",
-                meaning: "The c of 1.5d: workers that have the same rows. A divisor of the workers, whose square is no more than they are.",
-            },
-            OptionInfo {
-                name: "cache_features",
-                default: "false",
-                meaning: "Of 1d: send the constant input features in the first epoch only; the authors' code sends them in every epoch.",
-            },
-            EXCHANGE_INPUT,
-            OVERLAP,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            algorithm: "\"1d\"", "1d, 1.5d or 2d: the last two stand workers in a grid and divide the edges among those of a row (1.5d), or the columns of all layers (2d, for a square number of workers).";
+            replication: "2", "The c of 1.5d: workers that have the same rows. A divisor of the workers, whose square is no more than they are.";
+            cache_features: "false", "Of 1d: send the constant input features in the first epoch only; the authors' code sends them in every epoch.";
+            EXCHANGE_INPUT; OVERLAP; GRADIENTS;
+        },
     },
     read,
 };

@@ -26,14 +26,11 @@ mod deal;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-use super::parts::options::GRADIENTS;
+use super::parts::options::{GRADIENTS, option_struct};
 use super::parts::plan::{PassPlan, PlannedSteps, StepPlanner};
 use super::parts::{Chunking, Gradients, Step, Stepwise, run_alone, sum_steps};
 use super::{
-    BatchUse, Needs, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training, options,
 };
 use crate::graph::{BoundaryPlan, PartitionSpec};
 use crate::model::{Block, BlockShape, Gnn, Input, InputShape, Targets, Work, mean_targets};
@@ -46,45 +43,18 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "cluster",
         paper: "Chiang, Liu, Si, Li, Bengio and Hsieh, Cluster-GCN: An Efficient Algorithm for Training Deep and Large Graph Convolutional Networks (KDD 2019, arXiv 1905.07953)",
         sends: "parameter gradients only; a batch sees the edges inside its clusters",
-        options: &[
-            OptionInfo {
-                name: "clusters",
-                default: "10 for each worker",
-                meaning: "Number of clusters of the whole graph, a multiple of the workers (the paper: 50 for PPI, 1500 for Reddit, 15000 for Amazon2M, on one machine).",
-            },
-            OptionInfo {
-                name: "clusters_per_batch",
-                default: "2",
-                meaning: "Clusters that a worker puts together for a step, of which its number of clusters is a multiple (the paper: 1 for PPI, 20 for Reddit, 10 for Amazon2M).",
-            },
-            OptionInfo {
-                name: "chunking",
-                default: "\"metis\"",
-                meaning: "How nodes are dealt into clusters: metis (the paper's), random (its rival there), or partition: as [partition] says (a given file then numbers clusters, those of one worker in a row).",
-            },
-            GRADIENTS,
-        ],
+        options: Options::INFO,
     },
     read,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    clusters: Option<usize>,
-    clusters_per_batch: usize,
-    chunking: Chunking,
-    gradients: Gradients,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            clusters: None,
-            clusters_per_batch: 2,
-            chunking: Chunking::Metis,
-            gradients: Gradients::default(),
-        }
+option_struct! {
+    #[derive(Clone, Copy, Debug)]
+    struct Options {
+        clusters: Option<usize> = None, "10 for each worker", "Number of clusters of the whole graph, a multiple of the workers (the paper: 50 for PPI, 1500 for Reddit, 15000 for Amazon2M, on one machine).";
+        clusters_per_batch: usize = 2, "Clusters that a worker puts together for a step, of which its number of clusters is a multiple (the paper: 1 for PPI, 20 for Reddit, 10 for Amazon2M).";
+        chunking: Chunking = Chunking::Metis, "\"metis\"", "How nodes are dealt into clusters: metis (the paper's), random (its rival there), or partition: as [partition] says (a given file then numbers clusters, those of one worker in a row).";
+        gradients: Gradients = Gradients::PLAIN, GRADIENTS;
     }
 }
 

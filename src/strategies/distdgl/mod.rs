@@ -49,14 +49,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::options::{
+    GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE, option_list,
+};
 use super::parts::plan::StepPlanner;
 use super::parts::{
     CodecState, Compression, Gradients, RowWires, Step, Stepwise, Wire, forward_error, sum_steps,
 };
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
-    Training, options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+    options,
 };
 use crate::graph::{Batches, PartitionSpec};
 use crate::model::Gnn;
@@ -74,29 +76,12 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "distdgl",
         paper: "Zheng, Ma, Wang, Zhou, Su, Song, Gan, Zhang and Karypis, DistDGL: Distributed Graph Neural Network Training for Billion-Scale Graphs (IA³ 2020, arXiv 2010.05337)",
         sends: "in each mini-batch, numbers and degrees of sampled nodes, and the input features of those that are remote; parameter gradients. Needs training.batch (the authors' examples: size = 1000, fanouts = [25, 10], first the hop nearest to the batch)",
-        options: &[
-            OptionInfo {
-                name: "prefetch",
-                default: "true; false with measure_error",
-                meaning: "Make batches ready while earlier ones are computed, so that numbers, neighbours and features each have a step to arrive (its sampler processes do so with numbers and neighbours; false is as Grappa's authors run it, without any).",
-            },
-            OptionInfo {
-                name: "cache",
-                default: "0",
-                meaning: "Bytes of features of other workers' nodes that a worker may hold, such as \"64MB\", for those with most neighbours, once they came (PaGraph's cache by degree; DistDGL has none); \"grappa-halo\": as many rows as a worker of grappa with random chunks has beside its own.",
-            },
-            OptionInfo {
-                name: "degrees",
-                default: "\"global\"",
-                meaning: "What a GCN's rows are divided by: degrees in the whole graph, so that sampled sums are right on average, or \"block\", how many neighbours a row drew and how many rows drew it, as DGL's GraphConv.",
-            },
-            ON_REQUEST_CODEC,
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            prefetch: "true; false with measure_error", "Make batches ready while earlier ones are computed, so that numbers, neighbours and features each have a step to arrive (its sampler processes do so with numbers and neighbours; false is as Grappa's authors run it, without any).";
+            cache: "0", "Bytes of features of other workers' nodes that a worker may hold, such as \"64MB\", for those with most neighbours, once they came (PaGraph's cache by degree; DistDGL has none); \"grappa-halo\": as many rows as a worker of grappa with random chunks has beside its own.";
+            degrees: "\"global\"", "What a GCN's rows are divided by: degrees in the whole graph, so that sampled sums are right on average, or \"block\", how many neighbours a row drew and how many rows drew it, as DGL's GraphConv.";
+            ON_REQUEST_CODEC; RATIO; SCHEDULE; RESCALE; MEASURE_ERROR; GRADIENTS;
+        },
     },
     read,
 };

@@ -43,11 +43,9 @@ mod sums;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-use super::parts::options::GRADIENTS;
+use super::parts::options::{GRADIENTS, option_struct};
 use super::parts::{Gradients, Step, Stepwise, SummedPass, sum_steps};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options};
+use super::{OptionError, Registration, Strategy, StrategyInfo, Training, options};
 use crate::graph::{EdgeMethod, VertexCut};
 use crate::model::{Gnn, ModelKind};
 use crate::sim::{Planner, Restoring, Saving, Setting, SimError, Worker};
@@ -60,39 +58,18 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "distgnn",
         paper: "Md et al., DistGNN: Scalable Distributed Training for Large-Scale Graph Neural Networks (SC 2021), cd-0 and cd-r",
         sends: "partial sums of nodes whose edges several workers have, to their owners and back, in every layer, and their gradients; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "delay",
-                default: "5",
-                meaning: "The r of cd-r: one r-th of the split nodes is exchanged in an epoch, and what came r epochs ago is used (5 in the paper); 0 is cd-0, which is exact.",
-            },
-            OptionInfo {
-                name: "cut",
-                default: "\"libra\"",
-                meaning: "How edges are dealt to workers: libra (the paper's), hdrf, or random.",
-            },
-            GRADIENTS,
-        ],
+        options: DistGnn::INFO,
     },
     read,
 };
 
-/// The options, which are all there is to the strategy.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct DistGnn {
-    delay: usize,
-    cut: EdgeMethod,
-    gradients: Gradients,
-}
-
-impl Default for DistGnn {
-    fn default() -> Self {
-        Self {
-            delay: 5,
-            cut: EdgeMethod::Libra,
-            gradients: Gradients::default(),
-        }
+option_struct! {
+    /// The options, which are all there is to the strategy.
+    #[derive(Clone, Copy, Debug)]
+    struct DistGnn {
+        delay: usize = 5, "The r of cd-r: one r-th of the split nodes is exchanged in an epoch, and what came r epochs ago is used (5 in the paper); 0 is cd-0, which is exact.";
+        cut: EdgeMethod = EdgeMethod::Libra, "\"libra\"", "How edges are dealt to workers: libra (the paper's), hdrf, or random.";
+        gradients: Gradients = Gradients::PLAIN, GRADIENTS;
     }
 }
 

@@ -46,14 +46,10 @@ mod tuner;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS};
+use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, option_struct};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
-use super::{
-    NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo, Training, options,
-};
+use super::{NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options};
 use crate::graph::PartCounts;
 use crate::model::RowForm;
 use crate::net::{Bits, Buckets, CodecKey, Tally};
@@ -66,52 +62,21 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "ecgraph",
         paper: "Song, Gu, Qi, Wang and Yu, EC-Graph: A Distributed Graph Neural Network System with Error-Compensated Compression (ICDE 2022)",
         sends: "boundary rows of every layer in few bits, whole now and then, and their gradients in few bits; all features once; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "bits",
-                default: "2",
-                meaning: "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8 (the authors' defaults are 2 for rows and 4 for gradients).",
-            },
-            OptionInfo {
-                name: "period",
-                default: "10",
-                meaning: "Epochs from one to the next in which rows travel whole, the first among them; between them they are predicted. 1 for whole rows in all (ours).",
-            },
-            OptionInfo {
-                name: "tune",
-                default: "false",
-                meaning: "Each worker's rows get twice or half the bits after an epoch in which it took the prediction for more than half or less than a fifth of them (the Bit-Tuner; off in the authors' code too).",
-            },
-            EXCHANGE_INPUT,
-            OVERLAP_GRADIENTS,
-            GRADIENTS,
-        ],
+        options: EcGraph::INFO,
     },
     read,
 };
 
-/// The options, which are all there is to the strategy.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct EcGraph {
-    bits: u32,
-    period: u64,
-    tune: bool,
-    exchange: ExchangePoint,
-    overlap: bool,
-    gradients: Gradients,
-}
-
-impl Default for EcGraph {
-    fn default() -> Self {
-        Self {
-            bits: 2,
-            period: 10,
-            tune: false,
-            exchange: ExchangePoint::Input,
-            overlap: false,
-            gradients: Gradients::PLAIN,
-        }
+option_struct! {
+    /// The options, which are all there is to the strategy.
+    #[derive(Clone, Copy, Debug)]
+    struct EcGraph {
+        bits: u32 = 2, "Bits an entry, of rows and of their gradients: 1, 2, 4 or 8 (the authors' defaults are 2 for rows and 4 for gradients).";
+        period: u64 = 10, "Epochs from one to the next in which rows travel whole, the first among them; between them they are predicted. 1 for whole rows in all (ours).";
+        tune: bool = false, "Each worker's rows get twice or half the bits after an epoch in which it took the prediction for more than half or less than a fifth of them (the Bit-Tuner; off in the authors' code too).";
+        exchange: ExchangePoint = ExchangePoint::Input, EXCHANGE_INPUT;
+        overlap: bool = false, OVERLAP_GRADIENTS;
+        gradients: Gradients = Gradients::PLAIN, GRADIENTS;
     }
 }
 

@@ -37,29 +37,16 @@ mod sums;
 use std::sync::Arc;
 
 use rand::seq::SliceRandom;
-use serde::Deserialize;
 
+use super::parts::options::option_struct;
 use super::parts::plan::{PassPlan, plan_each};
 use super::parts::server::{average, hand_out, plan_average, plan_handing_out, shares};
 use super::{
-    EpochKind, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
-    Training, options,
+    EpochKind, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options,
 };
 use crate::rng::{Purpose, stream};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
 use client::Client;
-
-const LOCAL_STEPS: OptionInfo = OptionInfo {
-    name: "local_steps",
-    default: "3",
-    meaning: "Steps of a client in a round (3 in FedGCN's code). A round is recorded as an epoch; training.epochs is how many steps a client takes in all.",
-};
-
-const ABSENT: OptionInfo = OptionInfo {
-    name: "absent",
-    default: "0",
-    meaning: "Share of the clients, rounded down, that drop out of a round, drawn anew for each; 0 or more and below 1.",
-};
 
 /// How experiments name and make `FedAvg`.
 pub(super) const FEDAVG: Registration = Registration {
@@ -67,7 +54,8 @@ pub(super) const FEDAVG: Registration = Registration {
         name: "fedavg",
         paper: "McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data (FedAvg, AISTATS 2017)",
         sends: "models to a server and back, once a round; edges between clients are dropped",
-        options: &[LOCAL_STEPS, ABSENT],
+        // All but `hops`.
+        options: Options::INFO.split_at(1).1,
     },
     read: |table| read(table, 0, &["local_steps", "absent"]),
 };
@@ -78,25 +66,18 @@ pub(super) const FEDGCN: Registration = Registration {
         name: "fedgcn",
         paper: "Yao, Jin, Ravi and Joe-Wong, FedGCN: Convergence-Communication Tradeoffs in Federated Training of Graph Convolutional Networks (NeurIPS 2023)",
         sends: "sums of neighbours' features to a server and back, once; models, once a round",
-        options: &[
-            OptionInfo {
-                name: "hops",
-                default: "2",
-                meaning: "Whose sums a client gets: of its own nodes (1), of their neighbours too (2), or none (0, which is `fedavg`). With 1 and 2 the model is a gcn with self-loops.",
-            },
-            LOCAL_STEPS,
-            ABSENT,
-        ],
+        options: Options::INFO,
     },
     read: |table| read(table, 2, &["hops", "local_steps", "absent"]),
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    hops: Option<usize>,
-    local_steps: Option<usize>,
-    absent: Option<f64>,
+option_struct! {
+    #[derive(Clone, Copy, Debug)]
+    struct Options {
+        hops: Option<usize> = None, "2", "Whose sums a client gets: of its own nodes (1), of their neighbours too (2), or none (0, which is `fedavg`). With 1 and 2 the model is a gcn with self-loops.";
+        local_steps: usize = 3, "Steps of a client in a round (3 in FedGCN's code). A round is recorded as an epoch; training.epochs is how many steps a client takes in all.";
+        absent: f64 = 0.0, "0", "Share of the clients, rounded down, that drop out of a round, drawn anew for each; 0 or more and below 1.";
+    }
 }
 
 /// The options, which are all there is to the strategy.
@@ -120,8 +101,8 @@ fn read(
     }
     let read = FedGcn {
         hops: options.hops.unwrap_or(hops),
-        local_steps: options.local_steps.unwrap_or(3),
-        absent: options.absent.unwrap_or(0.0),
+        local_steps: options.local_steps,
+        absent: options.absent,
     };
     let refuse = |key, what| Err(OptionError::key(key, what));
     if read.hops > 2 {

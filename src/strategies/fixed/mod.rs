@@ -6,9 +6,10 @@
 
 use super::parts::options::{
     CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
+    option_list,
 };
 use super::parts::{RowExchange, Schedule};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -16,20 +17,11 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "fixed",
         paper: "constant compression, the baseline of VARCO (arXiv 2406.17611)",
         sends: "boundary rows and their gradients, compressed at a constant ratio; the last layer whole; parameter gradients; in mini-batches the sampled rows, and their ids whole",
-        options: &[
-            CODEC,
-            OptionInfo {
-                name: "ratio",
-                default: "8",
-                meaning: "How many times smaller than plain floats rows are, such as by sending fewer columns (arXiv 2406.17611 compares 2 to 128).",
-            },
-            RESCALE,
-            CACHE_FEATURES,
-            EXCHANGE_NARROWER,
-            MEASURE_ERROR,
-            OVERLAP,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            CODEC;
+            ratio: "8", "How many times smaller than plain floats rows are, such as by sending fewer columns (arXiv 2406.17611 compares 2 to 128).";
+            RESCALE; CACHE_FEATURES; EXCHANGE_NARROWER; MEASURE_ERROR; OVERLAP; GRADIENTS;
+        },
     },
     read,
 };

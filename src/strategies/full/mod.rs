@@ -18,9 +18,9 @@
 //! is kept. A step with `r_l` rows asked for at layer `l` moves `4 Σ_l r_l` bytes of ids,
 //! `4 Σ_{l<L} r_l w_l` forward and `4 Σ_{1≤l<L} r_l w_l` back, and one sum of parameter gradients.
 
-use super::parts::options::{EXCHANGE_NARROWER, GRADIENTS, OVERLAP};
+use super::parts::options::{EXCHANGE_NARROWER, GRADIENTS, OVERLAP, option_list};
 use super::parts::{Compression, ExchangePoint, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -28,16 +28,10 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "full",
         paper: "exact partition-parallel training (as in CAGNET, SC'20; DGCL, EuroSys'21; SAR, MLSys'22)",
         sends: "boundary rows of every layer forward, their gradients back, every epoch; parameter gradients; in mini-batches the sampled rows in place of all, and their ids",
-        options: &[
-            OptionInfo {
-                name: "cache_features",
-                default: "true",
-                meaning: "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.",
-            },
-            EXCHANGE_NARROWER,
-            OVERLAP,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            cache_features: "true", "Send the constant input features in the first epoch only, as the code of BNS-GCN and PipeGCN does; in mini-batches, when a row is first needed.";
+            EXCHANGE_NARROWER; OVERLAP; GRADIENTS;
+        },
     },
     read,
 };

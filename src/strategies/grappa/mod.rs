@@ -105,7 +105,7 @@ pub(crate) const REGISTRATION: Registration = Registration {
         name: "grappa",
         paper: "Xu, Siebenbrunner and Bindschaedler, Grappa: Gradient-Only Communication for Scalable Graph Neural Network Training (arXiv 2602.01872)",
         sends: "parameter gradients, with a number more where weights are divided by their mean; at each switch a chunk's structure and features (regroup: of those dealt anew), with the halo's features; sampled remote features",
-        options: options::INFO,
+        options: Options::INFO,
     },
     read,
 };

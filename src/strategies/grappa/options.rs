@@ -1,7 +1,5 @@
 //! What experiment files may say of it.
 
-use serde::Deserialize;
-
 use super::degrees::HaloDegrees;
 use super::estimators::{Normalise, Shrinkage, Weight};
 use super::layout::{Rules, Schedule};
@@ -9,137 +7,35 @@ use super::weighing::Weighing;
 use crate::graph::Task;
 use crate::model::ModelKind;
 use crate::sim::Setting;
-use crate::strategies::parts::options::GRADIENTS;
+use crate::strategies::parts::options::{GRADIENTS, option_struct};
 use crate::strategies::parts::{Chunking, Gradients};
-use crate::strategies::{OptionError, OptionInfo, options};
+use crate::strategies::{OptionError, options};
 
-/// All options, for `grapevine list strategies`.
-pub(super) const INFO: &[OptionInfo] = &[
-    OptionInfo {
-        name: "chunks",
-        default: "the workers; twice as many with schedule = \"regroup\"",
-        meaning: "Number of chunks, a multiple of the workers (the authors' code: as many); a worker stores equally many.",
-    },
-    OptionInfo {
-        name: "chunking",
-        default: "\"random\"",
-        meaning: "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says (a given file then numbers chunks, those of one worker in a row).",
-    },
-    OptionInfo {
-        name: "schedule",
-        default: "\"sweep\"",
-        meaning: "sweep: one variable chunk beside the worker's own, moving on round-robin (the paper); fixed: the first one stays (the paper's ablation FP); regroup: all chunks are dealt out anew at random (derived).",
-    },
-    OptionInfo {
-        name: "repartition_every",
-        default: "50",
-        meaning: "Epochs between switches (the authors' code).",
-    },
-    OptionInfo {
-        name: "halo",
-        default: "true; false with remote_sampling",
-        meaning: "Also load the features of all sources of edges into the chunks at a switch (the authors' default).",
-    },
-    OptionInfo {
-        name: "keep_halo",
-        default: "true; false with schedule = \"regroup\", which keeps no chunk",
-        meaning: "Keep the halo of a worker's own chunks from the first switch on (ours); false: load it again at each switch (the authors' code).",
-    },
-    OptionInfo {
-        name: "halo_degrees",
-        default: "\"global\"",
-        meaning: "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, the rules of DGL's GraphConv on the blocks of the authors' code.",
-    },
-    OptionInfo {
-        name: "remote_sampling",
-        default: "0",
-        meaning: "Share of the boundary rows of a worker's chunks that is fetched from those who store them, drawn anew each epoch (our reading of the paper's ablation 50S, which is 0.5).",
-    },
-    OptionInfo {
-        name: "weight",
-        default: "\"batch_mean\"",
-        meaning: "none (the paper's ablation UW); node_ht: each node's loss by its coverage (the paper's node level); node_hajek: by 1 if any neighbour is seen, else 0 (derived); batch_mean: the whole gradient by the nodes' mean (the authors' code); batch_gram: by their mean weighted with squared gradient norms (the paper's minimum distance; formula derived); edge_ht: each message by one over its probability (derived).",
-    },
-    OptionInfo {
-        name: "coverage_hops",
-        default: "the model's layers",
-        meaning: "Steps of the random walk whose chance to stay local is the coverage (derived; the authors' code: 1).",
-    },
-    OptionInfo {
-        name: "shrinkage",
-        default: "\"kappa\"",
-        meaning: "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived); authors: (d_local + 1)/(d + 2) per node (the authors' code, whose degrees count self-loops, with coverage_hops = 1 and normalise = \"none\"); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).",
-    },
-    OptionInfo {
-        name: "kappa",
-        default: "1",
-        meaning: "κ of shrinkage = \"kappa\".",
-    },
-    OptionInfo {
-        name: "lambda",
-        default: "0.5",
-        meaning: "λ of shrinkage = \"lambda\" (the value is ours).",
-    },
-    OptionInfo {
-        name: "normalise",
-        default: "\"mean\"",
-        meaning: "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived; the sum travels with the gradients, 4 bytes a worker); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none (the authors' code).",
-    },
-    OptionInfo {
-        name: "cap",
-        default: "none",
-        meaning: "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).",
-    },
-    GRADIENTS,
-];
-
-/// The options of one entry.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Options {
-    /// Number of chunks.
-    pub chunks: Option<usize>,
-    /// How they come about.
-    pub chunking: Chunking,
-    /// When they move.
-    pub schedule: Schedule,
-    repartition_every: Option<usize>,
-    halo: Option<bool>,
-    keep_halo: Option<bool>,
-    /// By what halo rows are normalised.
-    pub halo_degrees: HaloDegrees,
-    remote_sampling: f64,
-    weight: Weight,
-    coverage_hops: Option<usize>,
-    shrinkage: Shrinkage,
-    kappa: Option<f64>,
-    lambda: Option<f64>,
-    normalise: Normalise,
-    cap: Option<f64>,
-    /// How parameter gradients are summed.
-    pub gradients: Gradients,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            chunks: None,
-            chunking: Chunking::default(),
-            schedule: Schedule::default(),
-            repartition_every: None,
-            halo: None,
-            keep_halo: None,
-            halo_degrees: HaloDegrees::default(),
-            remote_sampling: 0.0,
-            weight: Weight::BatchMean,
-            coverage_hops: None,
-            shrinkage: Shrinkage::Kappa,
-            kappa: None,
-            lambda: None,
-            normalise: Normalise::Mean,
-            cap: None,
-            gradients: Gradients::default(),
-        }
+option_struct! {
+    /// The options of one entry.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Options {
+        /// Number of chunks.
+        pub chunks: Option<usize> = None, "the workers; twice as many with schedule = \"regroup\"", "Number of chunks, a multiple of the workers (the authors' code: as many); a worker stores equally many.";
+        /// How they come about.
+        pub chunking: Chunking = Chunking::Random, "\"random\"", "How nodes are dealt into chunks: random (the authors' default), metis, or partition: as [partition] says (a given file then numbers chunks, those of one worker in a row).";
+        /// When they move.
+        pub schedule: Schedule = Schedule::Sweep, "\"sweep\"", "sweep: one variable chunk beside the worker's own, moving on round-robin (the paper); fixed: the first one stays (the paper's ablation FP); regroup: all chunks are dealt out anew at random (derived).";
+        repartition_every: Option<usize> = None, "50", "Epochs between switches (the authors' code).";
+        halo: Option<bool> = None, "true; false with remote_sampling", "Also load the features of all sources of edges into the chunks at a switch (the authors' default).";
+        keep_halo: Option<bool> = None, "true; false with schedule = \"regroup\", which keeps no chunk", "Keep the halo of a worker's own chunks from the first switch on (ours); false: load it again at each switch (the authors' code).";
+        /// By what halo rows are normalised.
+        pub halo_degrees: HaloDegrees = HaloDegrees::Global, "\"global\"", "By which degree a halo node's row is normalised: global, its own in the whole graph; seen, the number of edges into the worker's chunks (ours); authors: every row that is read by the number of chunk nodes that read it, and a halo node without its own row among its messages, the rules of DGL's GraphConv on the blocks of the authors' code.";
+        remote_sampling: f64 = 0.0, "0", "Share of the boundary rows of a worker's chunks that is fetched from those who store them, drawn anew each epoch (our reading of the paper's ablation 50S, which is 0.5).";
+        weight: Weight = Weight::BatchMean, "\"batch_mean\"", "none (the paper's ablation UW); node_ht: each node's loss by its coverage (the paper's node level); node_hajek: by 1 if any neighbour is seen, else 0 (derived); batch_mean: the whole gradient by the nodes' mean (the authors' code); batch_gram: by their mean weighted with squared gradient norms (the paper's minimum distance; formula derived); edge_ht: each message by one over its probability (derived).";
+        coverage_hops: Option<usize> = None, "the model's layers", "Steps of the random walk whose chance to stay local is the coverage (derived; the authors' code: 1).";
+        shrinkage: Shrinkage = Shrinkage::Kappa, "\"kappa\"", "none; kappa: for one hop (d_local + κ)/(d + κ) per node (derived); authors: (d_local + 1)/(d + 2) per node (the authors' code, whose degrees count self-loops, with coverage_hops = 1 and normalise = \"none\"); lambda: 1 + λ(w − 1) on the batch weight (the paper's form); james_stein: as lambda, with λ estimated from all workers' weights (derived).";
+        kappa: Option<f64> = None, "1", "κ of shrinkage = \"kappa\".";
+        lambda: Option<f64> = None, "0.5", "λ of shrinkage = \"lambda\" (the value is ours).";
+        normalise: Normalise = Normalise::Mean, "\"mean\"", "mean: divide weights by their mean over all training nodes, which keeps the learning rate's scale (derived; the sum travels with the gradients, 4 bytes a worker); rho: each by its expectation over super-epochs, which for one hop makes it Horvitz and Thompson's, and for more is taken as if the walk never came back to what it has seen (derived); none (the authors' code).";
+        cap: Option<f64> = None, "none", "Largest weight of a node or batch, after normalisation (the authors' code: 1, before).";
+        /// How parameter gradients are summed.
+        pub gradients: Gradients = Gradients::PLAIN, GRADIENTS;
     }
 }
 

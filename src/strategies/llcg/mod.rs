@@ -38,14 +38,12 @@ mod server;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
+use super::parts::options::option_struct;
 use super::parts::plan::{pass_alone, pass_over, plan_each};
 use super::parts::server::{SERVER, average, hand_out, plan_average, plan_handing_out};
 use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{
-    EpochKind, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
-    Training, options,
+    EpochKind, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options,
 };
 use crate::model::{BlockShape, Input};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
@@ -57,49 +55,18 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "llcg",
         paper: "Ramezani, Cong, Mahdavi, Kandemir and Sivasubramaniam, Learn Locally, Correct Globally: A Distributed Algorithm for Training Graph Neural Networks (ICLR 2022, arXiv 2111.08202)",
         sends: "models to a server and back, once a round; the whole graph to the server, once",
-        options: &[
-            OptionInfo {
-                name: "local_steps",
-                default: "15",
-                meaning: "K, local steps of the first round, each of all nodes (15 in the authors' code for ogbn-products where steps are of all nodes, and 50 where they are of 1,024). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all. With 0 there are as many rounds, of the server's steps alone.",
-            },
-            OptionInfo {
-                name: "rho",
-                default: "1",
-                meaning: "ρ, by which a round has more local steps than the one before; 1 for as many in each (the authors' code for ogbn-products where steps are of all nodes; 1.1 where they are of 1,024; their other code lets K fall).",
-            },
-            OptionInfo {
-                name: "server_steps",
-                default: "1",
-                meaning: "S, steps of the server on the whole graph after each average (the paper); 0 is plain averaging of models.",
-            },
-            OptionInfo {
-                name: "server_learning_rate",
-                default: "the optimiser's",
-                meaning: "γ, step size of the server (the paper has one of its own; the authors' code for ogbn-products takes that of the workers).",
-            },
-        ],
+        options: Options::INFO,
     },
     read,
 };
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    local_steps: usize,
-    rho: f64,
-    server_steps: usize,
-    server_learning_rate: Option<f64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            local_steps: 15,
-            rho: 1.0,
-            server_steps: 1,
-            server_learning_rate: None,
-        }
+option_struct! {
+    #[derive(Clone, Copy, Debug)]
+    struct Options {
+        local_steps: usize = 15, "K, local steps of the first round, each of all nodes (15 in the authors' code for ogbn-products where steps are of all nodes, and 50 where they are of 1,024). A round is recorded as an epoch; training.epochs is how many local steps a worker takes in all. With 0 there are as many rounds, of the server's steps alone.";
+        rho: f64 = 1.0, "1", "ρ, by which a round has more local steps than the one before; 1 for as many in each (the authors' code for ogbn-products where steps are of all nodes; 1.1 where they are of 1,024; their other code lets K fall).";
+        server_steps: usize = 1, "S, steps of the server on the whole graph after each average (the paper); 0 is plain averaging of models.";
+        server_learning_rate: Option<f64> = None, "the optimiser's", "γ, step size of the server (the paper has one of its own; the authors' code for ogbn-products takes that of the workers).";
     }
 }
 

@@ -30,10 +30,10 @@
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
-    SCHEDULE,
+    SCHEDULE, option_list,
 };
 use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -41,31 +41,13 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "pipe",
         paper: "Wan et al., PipeGCN: Efficient Full-Graph Training of Graph Convolutional Networks with Pipelined Feature Communication (ICLR 2022)",
         sends: "boundary rows of every layer forward, their gradients back, to be used an epoch later; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "smoothing",
-                default: "none",
-                meaning: "What is used as a running mean: none, features (PipeGCN-F: the boundary rows of hidden layers), gradients (-G) or both (-GF).",
-            },
-            OptionInfo {
-                name: "gamma",
-                default: "0.95",
-                meaning: "Weight γ of the mean so far, 0 or more and below 1 (0.95 in the authors' code).",
-            },
-            OptionInfo {
-                name: "cache_features",
-                default: "true",
-                meaning: "Send the constant input features in the first epoch only, exact, as the authors' code does with --use-pp; without it they travel in every epoch and are used in the next, zeros in the first.",
-            },
-            EXCHANGE_INPUT,
-            ON_REQUEST_CODEC,
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            OVERLAP_GRADIENTS,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            smoothing: "none", "What is used as a running mean: none, features (PipeGCN-F: the boundary rows of hidden layers), gradients (-G) or both (-GF).";
+            gamma: "0.95", "Weight γ of the mean so far, 0 or more and below 1 (0.95 in the authors' code).";
+            cache_features: "true", "Send the constant input features in the first epoch only, exact, as the authors' code does with --use-pp; without it they travel in every epoch and are used in the next, zeros in the first.";
+            EXCHANGE_INPUT; ON_REQUEST_CODEC; RATIO; SCHEDULE; RESCALE; MEASURE_ERROR;
+            OVERLAP_GRADIENTS; GRADIENTS;
+        },
     },
     read,
 };

@@ -61,11 +61,13 @@ use std::sync::Arc;
 use burn::module::Module;
 use serde::Deserialize;
 
-use super::parts::options::{GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE};
+use super::parts::options::{
+    GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, RATIO, RESCALE, SCHEDULE, option_list,
+};
 use super::parts::{CodecState, Compression, Gradients, RowWires, Wire};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, OptionInfo, Registration, Strategy, StrategyInfo,
-    Training, options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+    options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
@@ -81,24 +83,11 @@ pub const REGISTRATION: Registration = Registration {
         name: "retexo",
         paper: "Kolluri, Choudhary, Hooi and Saxena, RETEXO: Scalable Neural Network Training over Distributed Graphs (arXiv 2302.13053)",
         sends: "boundary rows of each layer once in the whole training; parameter gradients of one layer at a time; between clients, class logits in place of representations",
-        options: &[
-            OptionInfo {
-                name: "rounds_per_layer",
-                default: "training.epochs",
-                meaning: "Rounds R for which each sub-model is trained, or a list of R_k with one for each (the authors' code: 200).",
-            },
-            OptionInfo {
-                name: "form",
-                default: "\"layers\"",
-                meaning: "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).",
-            },
-            ON_REQUEST_CODEC,
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            rounds_per_layer: "training.epochs", "Rounds R for which each sub-model is trained, or a list of R_k with one for each (the authors' code: 200).";
+            form: "\"layers\"", "layers: a sub-model per layer on parts of the graph (the authors' v3); distributed: K + 1 sub-models on class logits, for one client per node (their v1; `partition.workers` = nodes).";
+            ON_REQUEST_CODEC; RATIO; SCHEDULE; RESCALE; MEASURE_ERROR; GRADIENTS;
+        },
     },
     read,
 };

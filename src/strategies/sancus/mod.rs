@@ -35,9 +35,9 @@
 //! those of the epoch, where theirs reads its own block as old as all others do. Their code thus
 //! keeps less (hidden rows alone, in half of the epochs after the 50th) of what is more stale.
 
-use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD};
+use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD, option_list};
 use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -45,17 +45,10 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "sancus",
         paper: "Peng et al., SANCUS: Staleness-Aware Communication-Avoiding Full-Graph Decentralized Training in Large-Scale Graph Neural Networks (VLDB 2022)",
         sends: "all rows of every layer to all workers and their gradients back, in epochs in which those that came last would be too old; all features once; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "bound",
-                default: "1",
-                meaning: "Epochs that rows and gradients may be old that are used (1 in the authors' code, for hidden rows); 0 is exact.",
-            },
-            THRESHOLD,
-            EXCHANGE_INPUT,
-            OVERLAP_GRADIENTS,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            bound: "1", "Epochs that rows and gradients may be old that are used (1 in the authors' code, for hidden rows); 0 is exact.";
+            THRESHOLD; EXCHANGE_INPUT; OVERLAP_GRADIENTS; GRADIENTS;
+        },
     },
     read,
 };

@@ -28,9 +28,10 @@
 
 use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
+    option_list,
 };
 use super::parts::{CodecChoice, Compression, ExchangePoint, RowExchange, Staleness};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 use crate::net::Bits;
 
 /// How experiments name and make it.
@@ -39,40 +40,15 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "sylvie",
         paper: "Zhang et al., Boosting Distributed Full-graph GNN Training with Asynchronous One-bit Communication (Sylvie, arXiv 2303.01277)",
         sends: "boundary rows of every layer and their gradients in one bit an entry, to be used an epoch later; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "late",
-                default: "true",
-                meaning: "Use rows and their gradients an epoch after they were sent (Sylvie-A); without it, in the same epoch (Sylvie-S).",
-            },
-            OptionInfo {
-                name: "fresh_every",
-                default: "10",
-                meaning: "Epochs from one to the next, the first among them, in which workers wait for the rows and gradients of the epoch itself (the Bounded Staleness Adaptor; the default is ours).",
-            },
-            OptionInfo {
-                name: "cache_features",
-                default: "true",
-                meaning: "Send the constant input features in the first epoch only, whole; without it they travel in every epoch, as the rows of the layers above.",
-            },
-            OptionInfo {
-                name: "compress_last",
-                default: "true",
-                meaning: "Compress the rows of the last layer too.",
-            },
-            EXCHANGE_INPUT,
-            OptionInfo {
-                name: "codec",
-                default: "{ kind = \"quantise_rows\", bits = 1 }",
-                meaning: "How rows are compressed, and their gradients: any codec of `fixed` (see there); the paper's is one bit.",
-            },
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            OVERLAP_GRADIENTS,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            late: "true", "Use rows and their gradients an epoch after they were sent (Sylvie-A); without it, in the same epoch (Sylvie-S).";
+            fresh_every: "10", "Epochs from one to the next, the first among them, in which workers wait for the rows and gradients of the epoch itself (the Bounded Staleness Adaptor; the default is ours).";
+            cache_features: "true", "Send the constant input features in the first epoch only, whole; without it they travel in every epoch, as the rows of the layers above.";
+            compress_last: "true", "Compress the rows of the last layer too.";
+            EXCHANGE_INPUT;
+            codec: "{ kind = \"quantise_rows\", bits = 1 }", "How rows are compressed, and their gradients: any codec of `fixed` (see there); the paper's is one bit.";
+            RATIO; SCHEDULE; RESCALE; MEASURE_ERROR; OVERLAP_GRADIENTS; GRADIENTS;
+        },
     },
     read,
 };

@@ -24,10 +24,10 @@
 
 use super::parts::options::{
     COMPRESS_LAST, EXCHANGE_NARROWER, FRESH_EVERY, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC,
-    OVERLAP, RATIO, RESCALE, SCHEDULE, THRESHOLD,
+    OVERLAP, RATIO, RESCALE, SCHEDULE, THRESHOLD, option_list,
 };
 use super::parts::{Compression, ExchangePoint, RowExchange};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -35,59 +35,20 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "train",
         paper: "ours: full, isolated, fixed, varco, bns, pipe and what lies between them",
         sends: "what its options say of boundary rows and their gradients; parameter gradients",
-        options: &[
-            OptionInfo {
-                name: "rows",
-                default: "all",
-                meaning: "Which rows cross: all that are read; blocks, those that are not read too (as `cagnet`); or none, and cut edges are dropped (as `isolated`).",
-            },
-            OptionInfo {
-                name: "share",
-                default: "none",
-                meaning: "Only this share of each pair's boundary rows crosses, drawn anew in each epoch (as `bns`).",
-            },
-            OptionInfo {
-                name: "late",
-                default: "false",
-                meaning: "Use rows and their gradients an epoch after they were sent; they travel until then (as `pipe`).",
-            },
-            OptionInfo {
-                name: "smoothing",
-                default: "none",
-                meaning: "What of late rows is used as a running mean: none, features, gradients or both (as `pipe`).",
-            },
-            OptionInfo {
-                name: "gamma",
-                default: "0.95",
-                meaning: "Weight γ of the mean so far, 0 or more and below 1 (as `pipe`).",
-            },
-            FRESH_EVERY,
-            OptionInfo {
-                name: "bound",
-                default: "none",
-                meaning: "Send rows and gradients only in epochs in which those that came last would be older than so many epochs, and use them again in the others (as `sancus`); resent features are not meant.",
-            },
-            THRESHOLD,
-            OptionInfo {
-                name: "cache_features",
-                default: "true",
-                meaning: "Send the constant input features once, whole (as `full`).",
-            },
-            EXCHANGE_NARROWER,
-            ON_REQUEST_CODEC,
-            RATIO,
-            SCHEDULE,
-            RESCALE,
-            MEASURE_ERROR,
-            COMPRESS_LAST,
-            OVERLAP,
-            GRADIENTS,
-            OptionInfo {
-                name: "repartition_every",
-                default: "none",
-                meaning: "Every so many epochs nodes are dealt out anew, with as many parts of the same kind, and move to their next owners with all that is known of them.",
-            },
-        ],
+        options: option_list! {
+            rows: "all", "Which rows cross: all that are read; blocks, those that are not read too (as `cagnet`); or none, and cut edges are dropped (as `isolated`).";
+            share: "none", "Only this share of each pair's boundary rows crosses, drawn anew in each epoch (as `bns`).";
+            late: "false", "Use rows and their gradients an epoch after they were sent; they travel until then (as `pipe`).";
+            smoothing: "none", "What of late rows is used as a running mean: none, features, gradients or both (as `pipe`).";
+            gamma: "0.95", "Weight γ of the mean so far, 0 or more and below 1 (as `pipe`).";
+            FRESH_EVERY;
+            bound: "none", "Send rows and gradients only in epochs in which those that came last would be older than so many epochs, and use them again in the others (as `sancus`); resent features are not meant.";
+            THRESHOLD;
+            cache_features: "true", "Send the constant input features once, whole (as `full`).";
+            EXCHANGE_NARROWER; ON_REQUEST_CODEC; RATIO; SCHEDULE; RESCALE; MEASURE_ERROR;
+            COMPRESS_LAST; OVERLAP; GRADIENTS;
+            repartition_every: "none", "Every so many epochs nodes are dealt out anew, with as many parts of the same kind, and move to their next owners with all that is known of them.";
+        },
     },
     read,
 };

@@ -26,9 +26,10 @@
 
 use super::parts::options::{
     CACHE_FEATURES, CODEC, EXCHANGE_NARROWER, GRADIENTS, MEASURE_ERROR, OVERLAP, RESCALE,
+    option_list,
 };
 use super::parts::{RowExchange, Schedule};
-use super::{OptionError, OptionInfo, Registration, Strategy, StrategyInfo};
+use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -36,20 +37,11 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "varco",
         paper: "Cerviño, Turja, Mostafa, Himayat and Ribeiro, Distributed Training of Large Graph Neural Networks with Variable Communication Rates (arXiv 2406.17611)",
         sends: "boundary rows and their gradients, compressed less and less, every epoch; the last layer whole; parameter gradients; in mini-batches the sampled rows, and their ids whole",
-        options: &[
-            CODEC,
-            OptionInfo {
-                name: "schedule",
-                default: "{ kind = \"linear\", from = 128, to = 1, slope = 5 }",
-                meaning: "Ratio by epoch, with from, to: linear (the paper's; slope), exponential, steps (both in the authors' code; every = epochs of a step), cosine (ours); adaptive-validation and adaptive-error (ours): divided by factor (2) when the validation loss (or measure = \"accuracy\"), or the measured compression error, has not improved by tolerance (0.001) for patience (5) evaluations or epochs.",
-            },
-            RESCALE,
-            CACHE_FEATURES,
-            EXCHANGE_NARROWER,
-            MEASURE_ERROR,
-            OVERLAP,
-            GRADIENTS,
-        ],
+        options: option_list! {
+            CODEC;
+            schedule: "{ kind = \"linear\", from = 128, to = 1, slope = 5 }", "Ratio by epoch, with from, to: linear (the paper's; slope), exponential, steps (both in the authors' code; every = epochs of a step), cosine (ours); adaptive-validation and adaptive-error (ours): divided by factor (2) when the validation loss (or measure = \"accuracy\"), or the measured compression error, has not improved by tolerance (0.001) for patience (5) evaluations or epochs.";
+            RESCALE; CACHE_FEATURES; EXCHANGE_NARROWER; MEASURE_ERROR; OVERLAP; GRADIENTS;
+        },
     },
     read,
 };

@@ -1,9 +1,9 @@
 //! Everybody's largest entries, sent to everybody.
 
-use super::residual::Residual;
+use super::coded::{Coded, to_words, words};
 use super::sum::{Round, Sum};
 use crate::model::Work;
-use crate::net::{Codec, Rows, TrafficKind, Way, floats, to_bytes};
+use crate::net::{TrafficKind, Way, to_bytes};
 use crate::sim::{Activity, SimError, Track, Worker};
 
 /// Top-k sparsification (Stich, Cordonnier and Jaggi, `NeurIPS` 2018) of all parameters as one
@@ -15,52 +15,15 @@ use crate::sim::{Activity, SimError, Track, Worker};
 ///
 /// A worker is charged a pass over its values before, and one over its values and all that came
 /// behind.
-pub(super) struct Gathered {
-    codec: Box<dyn Codec>,
-    workers: usize,
-    len: usize,
-    seed: u64,
-    residual: Residual,
-}
-
-impl Gathered {
-    pub(super) const fn new(
-        codec: Box<dyn Codec>,
-        [workers, len]: [usize; 2],
-        seed: u64,
-        feedback: bool,
-    ) -> Self {
-        Self {
-            codec,
-            workers,
-            len,
-            seed,
-            residual: Residual::new(feedback),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.codec.encoded_bytes(1, self.len).0 as usize
-    }
-}
-
-/// 4-byte words that hold so many bytes.
-pub(super) const fn words(bytes: usize) -> usize {
-    bytes.div_ceil(4)
-}
-
-/// Bytes as the words of a collective that copies and never computes with them.
-pub(super) fn to_words(mut bytes: Vec<u8>) -> Vec<f32> {
-    bytes.resize(4 * words(bytes.len()), 0);
-    floats(&bytes).collect()
-}
+pub(super) struct Gathered(pub Coded);
 
 impl Sum for Gathered {
     fn plan(&self, track: &mut Track, _rank: usize, kind: TrafficKind) {
-        let words = words(self.bytes());
-        track.compute(Work::pass(self.len));
-        track.all_gather(&vec![words; self.workers], kind);
-        track.compute(Work::pass(self.len + words * self.workers));
+        let Coded { workers, len, .. } = self.0;
+        let words = words(self.0.bytes(len));
+        track.compute(Work::pass(len));
+        track.all_gather(&vec![words; workers], kind);
+        track.compute(Work::pass(len + words * workers));
     }
 
     fn sum(
@@ -69,37 +32,31 @@ impl Sum for Gathered {
         mut values: Vec<f32>,
         round: Round,
     ) -> Result<Vec<f32>, SimError> {
-        let Self { codec, len, .. } = self;
-        let (len, bytes) = (*len, codec.encoded_bytes(1, *len).0 as usize);
-        let all = round.key(self.seed);
+        let coded = &mut self.0;
+        let (len, bytes) = (coded.len, coded.bytes(coded.len));
+        let all = round.key(coded.seed);
         let key = |rank: usize| all.between(rank, rank, Way::Forward);
         let own = worker.rank();
         let sent = worker.compute(Activity::Exchange, |_| {
-            self.residual.add_to(&mut values);
-            let bytes = codec.encode(&Rows::new(&values, len), key(own));
-            let decoded = codec.decode(&bytes, 1, len, key(own))?;
-            self.residual.keep(0, len, &values, &decoded);
-            Ok::<Vec<f32>, SimError>(to_words(bytes))
+            coded.residual.add_to(&mut values);
+            coded.encode(0, &values, key(own)).map(to_words)
         })?;
-        let lens = vec![words(bytes); self.workers];
+        let lens = vec![words(bytes); coded.workers];
         let came = worker.all_gather(&sent, &lens, round.kind)?;
         worker.compute(Activity::Exchange, |_| {
             let mut sum = vec![0.0; len];
             for (rank, words) in came.chunks(words(bytes).max(1)).enumerate() {
-                let words = to_bytes(words);
-                let decoded = codec.decode(&words[..bytes], 1, len, key(rank))?;
-                let pairs = sum.iter_mut().zip(decoded);
-                pairs.for_each(|(sum, value)| *sum += value);
+                coded.add(&to_bytes(words)[..bytes], &mut sum, key(rank))?;
             }
             Ok(sum)
         })
     }
 
     fn left_out(&self) -> &[f32] {
-        self.residual.values()
+        self.0.residual.values()
     }
 
     fn remember(&mut self, memory: Vec<Vec<f32>>) {
-        self.residual.remember(memory);
+        self.0.residual.remember(memory);
     }
 }

@@ -1,12 +1,14 @@
 //! Which sum an experiment asks for.
 
+use super::coded::Coded;
 use super::drawn::Drawn;
 use super::gathered::Gathered;
 use super::low_rank::LowRank;
+use super::residual::Residual;
 use super::split::Split;
 use super::sum::{Round, Sum};
 use super::{GradientCodec, Gradients};
-use crate::net::{BF16, Codec, F16, Qsgd, RandomEntries, Reduce, Signs, TopK, TrafficKind};
+use crate::net::{BF16, F16, Qsgd, RandomEntries, Reduce, Signs, TopK, TrafficKind};
 use crate::sim::{SimError, Track, Worker};
 
 impl Gradients {
@@ -29,13 +31,17 @@ pub(super) fn new(
         return Box::new(Whole(len));
     }
     let feedback = gradients.feedback;
-    let split = |codec: Box<dyn Codec>| Box::new(Split::new(codec, [workers, len], seed, feedback));
+    let coded = |codec| Coded {
+        codec,
+        workers,
+        len,
+        seed,
+        residual: Residual::new(feedback),
+    };
+    let split = |codec| Box::new(Split(coded(codec)));
     match gradients.codec {
-        GradientCodec::Identity => Box::new(Whole(len)),
-        GradientCodec::TopK { ratio } => {
-            let codec = Box::new(TopK::new(ratio));
-            Box::new(Gathered::new(codec, [workers, len], seed, feedback))
-        }
+        GradientCodec::Identity {} => Box::new(Whole(len)),
+        GradientCodec::TopK { ratio } => Box::new(Gathered(coded(Box::new(TopK::new(ratio))))),
         GradientCodec::RandomK { ratio } => {
             // Unbiased by itself where nothing makes up for what is missing.
             let rescale = !feedback;
@@ -43,9 +49,9 @@ pub(super) fn new(
             Box::new(Drawn::new(codec, len, seed, feedback))
         }
         GradientCodec::Qsgd { levels, bucket } => split(Box::new(Qsgd { levels, bucket })),
-        GradientCodec::Sign => split(Box::new(Signs)),
-        GradientCodec::F16 => split(Box::new(F16)),
-        GradientCodec::Bf16 => split(Box::new(BF16)),
+        GradientCodec::Sign {} => split(Box::new(Signs)),
+        GradientCodec::F16 {} => split(Box::new(F16)),
+        GradientCodec::Bf16 {} => split(Box::new(BF16)),
         GradientCodec::PowerSgd { rank } => Box::new(LowRank::new(rank, &shapes(), seed, feedback)),
     }
 }

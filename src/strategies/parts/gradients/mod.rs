@@ -14,6 +14,7 @@
 //!
 //! With one worker nothing is sent, so nothing is lost either: all of them are `Whole`.
 
+mod coded;
 mod drawn;
 mod gathered;
 mod kinds;

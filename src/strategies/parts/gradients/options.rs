@@ -1,7 +1,6 @@
 //! What experiment files say about gradients.
 
 use serde::Deserialize;
-use serde::de::Deserializer;
 
 use super::super::codec_choice::name_or_table;
 use super::super::schedule::HIGHEST_RATIO;
@@ -48,67 +47,51 @@ pub enum Average {
 /// | `sign` | 2(P−1)/P · (n/8 + 4 a chunk) |
 /// | `f16`, `bf16` | 2(P−1)/P · 2n |
 /// | `power_sgd` | the all-reduce of rank · (rows + columns) values a matrix, and of vectors |
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+// Braces, because serde lets unknown keys pass in variants without.
 pub enum GradientCodec {
     /// As they are.
-    #[default]
-    Identity,
+    Identity {},
     /// The largest entries of all.
     TopK {
         /// Bytes of plain floats over those of a message.
+        #[serde(default = "hundred")]
         ratio: f64,
     },
     /// A share of the entries, drawn anew for each sum, the same on all workers.
     RandomK {
         /// Entries over those that travel.
+        #[serde(default = "hundred")]
         ratio: f64,
     },
     /// Levels of a bucket's length, rounded at random.
     Qsgd {
         /// The highest level.
-        levels: u32,
-        /// Entries of a bucket.
-        bucket: usize,
-    },
-    /// Signs, of which the majority wins: votes weigh as much as the gradient they are from.
-    Sign,
-    /// Two factors of each matrix.
-    PowerSgd {
-        /// Columns of a factor.
-        rank: usize,
-    },
-    /// Half-precision floats.
-    F16,
-    /// The upper halves of floats.
-    Bf16,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-// Braces, because serde lets unknown keys pass in variants without.
-enum Kind {
-    Identity {},
-    TopK {
-        #[serde(default = "hundred")]
-        ratio: f64,
-    },
-    RandomK {
-        #[serde(default = "hundred")]
-        ratio: f64,
-    },
-    Qsgd {
         #[serde(default = "seven")]
         levels: u32,
+        /// Entries of a bucket.
         #[serde(default = "bucket")]
         bucket: usize,
     },
+    /// Signs, of which the majority wins: votes weigh as much as the gradient they are from.
     Sign {},
+    /// Two factors of each matrix.
     PowerSgd {
+        /// Columns of a factor.
         #[serde(default = "four")]
         rank: usize,
     },
+    /// Half-precision floats.
     F16 {},
+    /// The upper halves of floats.
     Bf16 {},
+}
+
+impl Default for GradientCodec {
+    fn default() -> Self {
+        Self::Identity {}
+    }
 }
 
 const fn hundred() -> f64 {
@@ -137,7 +120,7 @@ const fn one() -> usize {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Read {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name_or_table")]
     codec: GradientCodec,
     feedback: Option<bool>,
     #[serde(default = "one")]
@@ -146,27 +129,12 @@ struct Read {
     average: Average,
 }
 
-impl<'de> Deserialize<'de> for GradientCodec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match name_or_table(deserializer)? {
-            Kind::Identity {} => Self::Identity,
-            Kind::TopK { ratio } => Self::TopK { ratio },
-            Kind::RandomK { ratio } => Self::RandomK { ratio },
-            Kind::Qsgd { levels, bucket } => Self::Qsgd { levels, bucket },
-            Kind::Sign {} => Self::Sign,
-            Kind::PowerSgd { rank } => Self::PowerSgd { rank },
-            Kind::F16 {} => Self::F16,
-            Kind::Bf16 {} => Self::Bf16,
-        })
-    }
-}
-
 impl GradientCodec {
     /// Whether what it leaves out is added to what follows, unless the file says.
     const fn feeds_back(self) -> bool {
         matches!(
             self,
-            Self::TopK { .. } | Self::RandomK { .. } | Self::Sign | Self::PowerSgd { .. }
+            Self::TopK { .. } | Self::RandomK { .. } | Self::Sign {} | Self::PowerSgd { .. }
         )
     }
 
@@ -203,7 +171,7 @@ impl TryFrom<Read> for Gradients {
             return Err("`every` must be at least 1, not 0".to_owned());
         }
         match (read.feedback, codec) {
-            (Some(true), GradientCodec::Identity) => {
+            (Some(true), GradientCodec::Identity {}) => {
                 return Err(
                     "`feedback` adds what a codec left out, and without `codec` nothing is: name \
                      one, or leave this out"
@@ -237,7 +205,7 @@ impl Default for Gradients {
 impl Gradients {
     /// All of them, as they are, in every step.
     pub const PLAIN: Self = Self {
-        codec: GradientCodec::Identity,
+        codec: GradientCodec::Identity {},
         feedback: false,
         every: 1,
         average: Average::Gradients,

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use super::gathered::{to_words, words};
-use super::residual::Residual;
+use super::coded::{Coded, to_words, words};
 use super::sum::{Round, Sum};
 use crate::model::Work;
-use crate::net::{Bytes, Codec, CodecKey, Message, Outbox, Rows, TrafficKind, Way, to_bytes};
+use crate::net::{Bytes, CodecKey, Message, Outbox, TrafficKind, Way, to_bytes};
 use crate::sim::{Activity, Exchange, SimError, Track, Worker};
 
 /// Values are cut into a chunk for each worker. Everybody sends every other worker its chunk,
@@ -23,55 +22,37 @@ use crate::sim::{Activity, Exchange, SimError, Track, Worker};
 ///
 /// A worker is charged a pass over its values before, one over its chunk as often as there are
 /// workers, and one over all values behind.
-pub(super) struct Split {
-    codec: Box<dyn Codec>,
-    workers: usize,
-    len: usize,
-    seed: u64,
-    /// Of the own chunk what its second encoding left out, of the others what their first did.
-    residual: Residual,
-}
+///
+/// What is kept is what the second encoding left out of the own chunk, and of the others what their
+/// first did.
+pub(super) struct Split(pub Coded);
 
 impl Split {
-    pub(super) const fn new(
-        codec: Box<dyn Codec>,
-        [workers, len]: [usize; 2],
-        seed: u64,
-        feedback: bool,
-    ) -> Self {
-        Self {
-            codec,
-            workers,
-            len,
-            seed,
-            residual: Residual::new(feedback),
-        }
-    }
-
     /// The values that a worker sums: the first chunks are one longer where they cannot be equal.
     fn chunk(&self, worker: usize) -> Range<usize> {
-        let begin = |at: usize| at * (self.len / self.workers) + at.min(self.len % self.workers);
+        let Coded { workers, len, .. } = self.0;
+        let begin = |at: usize| at * (len / workers) + at.min(len % workers);
         begin(worker)..begin(worker + 1)
     }
 
     fn bytes(&self, worker: usize) -> usize {
-        self.codec.encoded_bytes(1, self.chunk(worker).len()).0 as usize
+        self.0.bytes(self.chunk(worker).len())
     }
 
     /// The workers that sum anything, but for one.
     fn owners(&self, but: usize) -> impl Iterator<Item = usize> {
-        (0..self.workers.min(self.len)).filter(move |&owner| owner != but)
+        (0..self.0.workers.min(self.0.len)).filter(move |&owner| owner != but)
     }
 
     /// Who sends a worker its chunk.
     fn senders(&self, to: usize) -> Vec<usize> {
-        let others = (0..self.workers).filter(|&from| from != to && to < self.len);
+        let others = (0..self.0.workers).filter(|&from| from != to && to < self.0.len);
         others.collect()
     }
 
     /// Words that each worker gives back.
     fn lens(&self) -> Vec<usize> {
-        let bytes = (0..self.workers).map(|owner| self.bytes(owner));
+        let bytes = (0..self.0.workers).map(|owner| self.bytes(owner));
         bytes.map(words).collect()
     }
 
@@ -85,13 +66,8 @@ impl Split {
         let mut messages = Vec::new();
         for peer in self.owners(rank).collect::<Vec<_>>() {
             let chunk = self.chunk(peer);
-            let (mine, key) = (
-                &values[chunk.clone()],
-                key.between(rank, peer, Way::Forward),
-            );
-            let payload = self.codec.encode(&Rows::new(mine, mine.len()), key);
-            let sent = self.codec.decode(&payload, 1, mine.len(), key)?;
-            self.residual.keep(chunk.start, self.len, mine, &sent);
+            let key = key.between(rank, peer, Way::Forward);
+            let payload = self.0.encode(chunk.start, &values[chunk], key)?;
             messages.push(Message { peer, payload });
         }
         Ok(messages)
@@ -109,34 +85,24 @@ impl Split {
         let mut sum = values[chunk.clone()].to_vec();
         for Message { peer, payload } in came {
             let key = key.between(*peer, rank, Way::Forward);
-            let decoded = self.codec.decode(payload, 1, sum.len(), key)?;
-            let pairs = sum.iter_mut().zip(decoded);
-            pairs.for_each(|(sum, value)| *sum += value);
+            self.0.add(payload, &mut sum, key)?;
         }
         if sum.is_empty() {
             return Ok(Vec::new());
         }
         let key = key.between(rank, rank, Way::Back);
-        let bytes = self.codec.encode(&Rows::new(&sum, sum.len()), key);
-        let sent = self.codec.decode(&bytes, 1, sum.len(), key)?;
-        self.residual.keep(chunk.start, self.len, &sum, &sent);
-        Ok(to_words(bytes))
+        self.0.encode(chunk.start, &sum, key).map(to_words)
     }
 
     /// All chunks from what was gathered.
     fn join(&self, came: &[f32], key: CodecKey) -> Result<Vec<f32>, SimError> {
-        let (mut all, mut start) = (Vec::with_capacity(self.len), 0);
+        let (mut all, mut start) = (Vec::with_capacity(self.0.len), 0);
         for (owner, words) in self.lens().into_iter().enumerate() {
             let bytes = to_bytes(&came[start..start + words]);
             start += words;
-            let (len, key) = (
-                self.chunk(owner).len(),
-                key.between(owner, owner, Way::Back),
-            );
-            all.extend(
-                self.codec
-                    .decode(&bytes[..self.bytes(owner)], 1, len, key)?,
-            );
+            let key = key.between(owner, owner, Way::Back);
+            let (bytes, len) = (&bytes[..self.bytes(owner)], self.chunk(owner).len());
+            all.extend(self.0.codec.decode(bytes, 1, len, key)?);
         }
         Ok(all)
     }
@@ -144,7 +110,7 @@ impl Split {
 
 impl Sum for Split {
     fn plan(&self, track: &mut Track, rank: usize, kind: TrafficKind) {
-        track.compute(Work::pass(self.len));
+        track.compute(Work::pass(self.0.len));
         let to = self.owners(rank);
         let to = to.map(|peer| (peer as u32, Bytes(self.bytes(peer) as u64)));
         let from = self.senders(rank).into_iter().map(|peer| peer as u32);
@@ -154,9 +120,9 @@ impl Sum for Split {
             to: to.collect(),
             from: from.collect(),
         });
-        track.compute(Work::pass(self.chunk(rank).len() * self.workers));
+        track.compute(Work::pass(self.chunk(rank).len() * self.0.workers));
         track.all_gather(&self.lens(), kind);
-        track.compute(Work::pass(self.len));
+        track.compute(Work::pass(self.0.len));
     }
 
     fn sum(
@@ -165,9 +131,9 @@ impl Sum for Split {
         mut values: Vec<f32>,
         round: Round,
     ) -> Result<Vec<f32>, SimError> {
-        let (rank, key) = (worker.rank(), round.key(self.seed));
+        let (rank, key) = (worker.rank(), round.key(self.0.seed));
         let messages = worker.compute(Activity::Exchange, |_| {
-            self.residual.add_to(&mut values);
+            self.0.residual.add_to(&mut values);
             self.encode(rank, &values, key)
         })?;
         let came = worker.exchange(Outbox {
@@ -184,10 +150,10 @@ impl Sum for Split {
     }
 
     fn left_out(&self) -> &[f32] {
-        self.residual.values()
+        self.0.residual.values()
     }
 
     fn remember(&mut self, memory: Vec<Vec<f32>>) {
-        self.residual.remember(memory);
+        self.0.residual.remember(memory);
     }
 }

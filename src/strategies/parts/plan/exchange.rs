@@ -146,18 +146,6 @@ impl ExchangePlanner {
         let setting = Arc::clone(&self.setting);
         let (part, model) = (&setting.counts.parts[rank], &setting.model);
         let aggregation = model.aggregation();
-        if self.sending.is_none() {
-            let owned = part.owned;
-            let block = BlockShape::of(owned, owned, part.internal_edges, aggregation);
-            return self.pass(
-                track,
-                rank,
-                [block; 2],
-                self.features[rank],
-                &CrossingPlan::default(),
-                &[],
-            );
-        }
         let wires = &epoch.sent.wires;
         let whole = BlockShape::of(
             part.owned,
@@ -165,53 +153,44 @@ impl ExchangePlanner {
             part.internal_edges + part.cut_edges,
             aggregation,
         );
-        if let Some((share, draws)) = &epoch.drawn {
+        let (blocks, features, crossing) = if self.sending.is_none() {
+            let owned = part.owned;
+            let block = BlockShape::of(owned, owned, part.internal_edges, aggregation);
+            ([block; 2], self.features[rank], CrossingPlan::default())
+        } else if let Some((share, draws)) = &epoch.drawn {
             let drawn = self.cross(track, rank, *share, draws);
             if epoch.sent.keeps_features {
                 let features = self.all_features(track, rank, epoch);
-                return self.pass(
-                    track,
-                    rank,
-                    [whole, drawn.block],
-                    features,
-                    &drawn.crossing,
-                    wires,
-                );
-            }
-            if epoch.sent.crosses_after_product(0) {
+                ([whole, drawn.block], features, drawn.crossing)
+            } else if epoch.sent.crosses_after_product(0) {
                 let features = self.features[rank]; // of own nodes: no others' ever come
-                let (blocks, crossing) = ([drawn.block; 2], &drawn.crossing);
-                return self.pass(track, rank, blocks, features, crossing, wires);
-            }
-            self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
-            let features = if setting.counts.dense {
-                InputShape {
-                    stored: part.own_values + drawn.crossing.halo() * model.features(),
-                    dense: true,
-                }
+                ([drawn.block; 2], features, drawn.crossing)
             } else {
-                let others = drawn.nodes.iter();
-                let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
-                let wire = wires[0].clone().unwrap_or_else(Wire::plain);
-                self.arrivals.input(rank, part.own_values, others, &wire)
+                self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
+                let features = if setting.counts.dense {
+                    InputShape {
+                        stored: part.own_values + drawn.crossing.halo() * model.features(),
+                        dense: true,
+                    }
+                } else {
+                    let others = drawn.nodes.iter();
+                    let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
+                    let wire = wires[0].clone().unwrap_or_else(Wire::plain);
+                    self.arrivals.input(rank, part.own_values, others, &wire)
+                };
+                ([drawn.block; 2], features, drawn.crossing)
+            }
+        } else {
+            let features = self.all_features(track, rank, epoch);
+            let crossing = CrossingPlan {
+                wait: Wait::of(self.when.staleness, epoch.since),
+                senders: epoch.sent.senders.clone(),
+                looks: (self.when.kept).is_some_and(|keeping| keeping.threshold.is_some()),
+                ..self.crossing(rank)
             };
-            return self.pass(
-                track,
-                rank,
-                [drawn.block; 2],
-                features,
-                &drawn.crossing,
-                wires,
-            );
-        }
-        let features = self.all_features(track, rank, epoch);
-        let crossing = CrossingPlan {
-            wait: Wait::of(self.when.staleness, epoch.since),
-            senders: epoch.sent.senders.clone(),
-            looks: (self.when.kept).is_some_and(|keeping| keeping.threshold.is_some()),
-            ..self.crossing(rank)
+            ([whole; 2], features, crossing)
         };
-        self.pass(track, rank, [whole; 2], features, &crossing, wires);
+        self.pass(track, rank, blocks, features, &crossing, wires);
     }
 
     /// The rows that cross between a worker and the others, where no share of them is drawn.
