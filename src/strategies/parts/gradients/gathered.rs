@@ -77,7 +77,7 @@ impl Sum for Gathered {
         let sent = worker.compute(Activity::Exchange, |_| {
             self.residual.add_to(&mut values);
             let bytes = codec.encode(&Rows::new(&values, len), key(own));
-            let decoded = codec.decode(&bytes, 1, len, key(own))?;
+            let decoded = codec.decode(&bytes, [1, len], key(own))?;
             self.residual.keep(0, len, &values, &decoded);
             Ok::<Vec<f32>, SimError>(to_words(bytes))
         })?;
@@ -87,7 +87,7 @@ impl Sum for Gathered {
             let mut sum = vec![0.0; len];
             for (rank, words) in came.chunks(words(bytes).max(1)).enumerate() {
                 let words = to_bytes(words);
-                let decoded = codec.decode(&words[..bytes], 1, len, key(rank))?;
+                let decoded = codec.decode(&words[..bytes], [1, len], key(rank))?;
                 let pairs = sum.iter_mut().zip(decoded);
                 pairs.for_each(|(sum, value)| *sum += value);
             }

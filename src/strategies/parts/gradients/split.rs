@@ -90,7 +90,7 @@ impl Split {
                 key.between(rank, peer, Way::Forward),
             );
             let payload = self.codec.encode(&Rows::new(mine, mine.len()), key);
-            let sent = self.codec.decode(&payload, 1, mine.len(), key)?;
+            let sent = self.codec.decode(&payload, [1, mine.len()], key)?;
             self.residual.keep(chunk.start, self.len, mine, &sent);
             messages.push(Message { peer, payload });
         }
@@ -109,7 +109,7 @@ impl Split {
         let mut sum = values[chunk.clone()].to_vec();
         for Message { peer, payload } in came {
             let key = key.between(*peer, rank, Way::Forward);
-            let decoded = self.codec.decode(payload, 1, sum.len(), key)?;
+            let decoded = self.codec.decode(payload, [1, sum.len()], key)?;
             let pairs = sum.iter_mut().zip(decoded);
             pairs.for_each(|(sum, value)| *sum += value);
         }
@@ -118,7 +118,7 @@ impl Split {
         }
         let key = key.between(rank, rank, Way::Back);
         let bytes = self.codec.encode(&Rows::new(&sum, sum.len()), key);
-        let sent = self.codec.decode(&bytes, 1, sum.len(), key)?;
+        let sent = self.codec.decode(&bytes, [1, sum.len()], key)?;
         self.residual.keep(chunk.start, self.len, &sum, &sent);
         Ok(to_words(bytes))
     }
@@ -135,7 +135,7 @@ impl Split {
             );
             all.extend(
                 self.codec
-                    .decode(&bytes[..self.bytes(owner)], 1, len, key)?,
+                    .decode(&bytes[..self.bytes(owner)], [1, len], key)?,
             );
         }
         Ok(all)
