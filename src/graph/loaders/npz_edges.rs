@@ -53,15 +53,8 @@ pub(super) fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, G
             test,
         })
         .collect();
-    Ok(RawDataset::new(
-        data_set_name(&path),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(Reading::of(count, [path.clone()])))
+    let (name, reading) = (data_set_name(&path), Reading::of(count, [path]));
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// The node numbers of each row of a mask, ascending.

@@ -57,19 +57,10 @@ pub(super) fn read(
             splits.push(split(&scheme, nodes, &mut files)?);
         }
     }
-    let reading = Reading::of(count, files);
-    Ok(RawDataset::new(
-        file_name(folder).to_lowercase(),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(match note {
-        Some(note) => reading.with_note(note),
-        None => reading,
-    }))
+    let name = file_name(folder).to_lowercase();
+    let mut reading = Reading::of(count, files);
+    reading.notes.extend(note);
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// Reads the raw folder in its CSV form.

@@ -120,15 +120,8 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
         test: test.iter().copied().filter(labelled).collect(),
     };
     let features = Features::from_rows(width, rows.into_iter());
-    Ok(RawDataset::new(
-        name.to_owned(),
-        graph,
-        features,
-        labels,
-        classes,
-        vec![split.sorted()],
-    )
-    .read_as(reading))
+    let (name, splits) = (name.to_owned(), vec![split.sorted()]);
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// The neighbour lists of `graph` as edges.

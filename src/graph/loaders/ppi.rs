@@ -77,10 +77,8 @@ pub(super) fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::Dense { width, values }.compact();
     // Named after the folder.
-    Ok(
-        RawDataset::new(String::new(), graph, features, several, labels, vec![split])
-            .read_as(Reading::of(count, files)),
-    )
+    let (name, reading) = (String::new(), Reading::of(count, files));
+    Ok(RawDataset::new(name, graph, features, several, labels, vec![split]).read_as(reading))
 }
 
 /// So many node numbers from one on.

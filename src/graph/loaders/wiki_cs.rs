@@ -104,15 +104,8 @@ fn parse(path: &Path, file: File) -> Result<RawDataset, GraphError> {
     let features = finite(path, "`features`", Features::Dense { width, values })?.compact();
     let reading = Reading::of(count, [path.to_owned()])
         .with_note("`val_masks` validate; `stopping_masks` are not used");
-    Ok(RawDataset::new(
-        "wiki-cs".to_owned(),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(reading))
+    let name = "wiki-cs".to_owned();
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 #[cfg(test)]
