@@ -293,12 +293,7 @@ fn split(scheme: &Path, nodes: usize, files: &mut Vec<PathBuf>) -> Result<Split,
         Ok::<_, GraphError>(chosen)
     };
     let (train, validation, test) = (part("train.csv")?, part("valid.csv")?, part("test.csv")?);
-    Ok(Split {
-        train,
-        validation,
-        test,
-    }
-    .sorted())
+    Ok(Split::new(train, validation, test).sorted())
 }
 
 #[cfg(test)]
@@ -346,14 +341,7 @@ mod tests {
             (&[Some(1), Some(0), None][..], 2)
         );
         assert_eq!(data.features.select(&[2]).values(), [4.0, 0.5]);
-        assert_eq!(
-            data.splits,
-            [Split {
-                train: vec![1],
-                validation: vec![0],
-                test: vec![]
-            }]
-        );
+        assert_eq!(data.splits, [Split::new(vec![1], vec![0], vec![])]);
     }
 
     #[test]

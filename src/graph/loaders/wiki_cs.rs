@@ -133,11 +133,7 @@ mod tests {
         assert_eq!(data.labels.classes()[..], [Some(1), Some(0), Some(1)]);
         let values = vec![0.5, 1.0, 2.0, -3.0, 0.0, 0.1];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
-        let second = Split {
-            train: vec![1],
-            validation: vec![0],
-            test: vec![2],
-        };
+        let second = Split::new(vec![1], vec![0], vec![2]);
         assert_eq!((data.splits.len(), &data.splits[1]), (2, &second));
     }
 
