@@ -5,6 +5,7 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
+//! | `defaults` | settings that are left out |
 //! | `digits` | sizes and times with three digits and a unit |
 //! | [`rng`] | random streams keyed by their purpose |
 //! | `memory` | how much memory there is, before it is taken |
@@ -21,6 +22,7 @@
 //! | [`cli`] | one file per subcommand |
 
 pub(crate) mod atomic;
+mod defaults;
 mod digits;
 pub mod graph;
 mod memory;

@@ -226,7 +226,7 @@ pub(crate) fn codecs(criterion: &mut Criterion) {
         group.bench_function(id("decode"), |bencher| {
             bencher.iter(|| {
                 codec
-                    .decode(black_box(&bytes), ROWS, WIDTH, key)
+                    .decode(black_box(&bytes), [ROWS, WIDTH], key)
                     .expect("what was encoded")
             });
         });

@@ -16,6 +16,20 @@ pub struct Split {
 }
 
 impl Split {
+    pub(super) const fn new(train: Vec<u32>, validation: Vec<u32>, test: Vec<u32>) -> Self {
+        Self {
+            train,
+            validation,
+            test,
+        }
+    }
+
+    /// What becomes of each set.
+    pub(super) fn map(&self, change: impl Fn(&[u32]) -> Vec<u32>) -> Self {
+        let [train, validation, test] = [&self.train, &self.validation, &self.test];
+        Self::new(change(train), change(validation), change(test))
+    }
+
     /// The same sets in ascending order.
     pub(super) fn sorted(mut self) -> Self {
         for nodes in [&mut self.train, &mut self.validation, &mut self.test] {

@@ -16,18 +16,35 @@ pub enum Features {
         values: Vec<f32>,
     },
     /// The values that are stored, row by row.
-    Sparse {
-        /// Number of columns.
-        width: usize,
-        /// Where each row starts, `[rows + 1]`.
-        offsets: Vec<usize>,
-        /// Columns of the stored values, ascending within a row, `[stored]`.
-        columns: Vec<u32>,
-        /// The stored values, `[stored]`.
-        values: Vec<f32>,
-    },
+    Sparse(SparseRows),
     /// Dense rows that are decoded where they are gathered.
     Coded(CodedRows),
+}
+
+/// Rows of which not all values are stored; the others are zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseRows {
+    /// Number of columns.
+    pub width: usize,
+    /// Where each row starts, `[rows + 1]`.
+    pub offsets: Vec<usize>,
+    /// Columns of the stored values, ascending within a row, `[stored]`.
+    pub columns: Vec<u32>,
+    /// The stored values, `[stored]`.
+    pub values: Vec<f32>,
+}
+
+impl SparseRows {
+    /// Columns and values that are stored of a row.
+    pub(crate) fn row(&self, row: usize) -> (&[u32], &[f32]) {
+        let range = self.offsets[row]..self.offsets[row + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// How many values are stored of each row.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.offsets.windows(2).map(|ends| ends[1] - ends[0])
+    }
 }
 
 /// Below this share of non-zero values the sparse form is smaller and faster.
@@ -46,25 +63,24 @@ const ZEROS: usize = 16;
 impl Features {
     /// No features at all (`width` 0) for a graph that is topology only.
     pub fn none(rows: usize) -> Self {
-        Self::Sparse {
+        Self::Sparse(SparseRows {
             width: 0,
             offsets: vec![0; rows + 1],
             columns: vec![],
             values: vec![],
-        }
+        })
     }
 
     /// The identity matrix: each node its own feature, for labelled data without features (Kipf and
     /// Welling, 2017, do this for NELL and Zachary's club).
     pub fn identity(rows: usize) -> Self {
-        // A node id is a `u32` everywhere, so the range holds every row.
-        let columns = (0_u32..).take(rows).collect();
-        Self::Sparse {
+        Self::Sparse(SparseRows {
             width: rows,
             offsets: (0..=rows).collect(),
-            columns,
+            // A node id is a `u32` everywhere, so the range holds every row.
+            columns: (0_u32..).take(rows).collect(),
             values: vec![1.0; rows],
-        }
+        })
     }
 
     /// A sparse matrix from the (column, value) pairs of each row in any order. The last of several
@@ -85,12 +101,12 @@ impl Features {
             }
             offsets.push(columns.len());
         }
-        Self::Sparse {
+        Self::Sparse(SparseRows {
             width,
             offsets,
             columns,
             values,
-        }
+        })
     }
 
     /// The sparse form where less than a tenth of a dense matrix is non-zero, else the matrix as it
@@ -121,7 +137,7 @@ impl Features {
                 };
                 Self::from_rows(width, (0..count).map(stored))
             }
-            sparse @ Self::Sparse { .. } => sparse,
+            sparse @ Self::Sparse(_) => sparse,
         }
     }
 
@@ -134,7 +150,7 @@ impl Features {
         let half = match &self {
             Self::Dense { values, .. } => CodedRows::half(rows, width, values.iter().copied()),
             Self::Coded(coded) => CodedRows::half(rows, width, coded.each_value()),
-            Self::Sparse { .. } => return Ok(self),
+            Self::Sparse(_) => return Ok(self),
         };
         half.map(Self::Coded)
             .map_err(|place| (place / width, place % width))
@@ -148,8 +164,8 @@ impl Features {
         let nodes: Vec<u32> = (0..self.rows()).map(|row| row as u32).collect();
         match &self {
             Self::Dense { .. } | Self::Coded(_) => self,
-            Self::Sparse { width, .. } => Self::Dense {
-                width: *width,
+            Self::Sparse(sparse) => Self::Dense {
+                width: sparse.width,
                 values: self.dense_rows(&nodes),
             },
         }
@@ -169,7 +185,7 @@ impl Features {
     pub(crate) const fn value_bytes(&self) -> usize {
         match self {
             Self::Dense { .. } => size_of::<f32>(),
-            Self::Sparse { .. } => size_of::<f32>() + size_of::<u32>(),
+            Self::Sparse(_) => size_of::<f32>() + size_of::<u32>(),
             Self::Coded(rows) => rows.value_bytes(),
         }
     }
@@ -177,7 +193,7 @@ impl Features {
     /// Bytes that all of them take in memory.
     pub(crate) fn bytes(&self) -> usize {
         let values = match self {
-            Self::Dense { values, .. } | Self::Sparse { values, .. } => values.len(),
+            Self::Dense { values, .. } | Self::Sparse(SparseRows { values, .. }) => values.len(),
             Self::Coded(rows) if rows.is_mapped() => 0,
             Self::Coded(rows) => rows.rows() * rows.width(),
         };
@@ -189,7 +205,9 @@ impl Features {
         match self {
             Self::Dense { width, .. } => *width,
             Self::Coded(rows) => rows.width(),
-            Self::Sparse { offsets, .. } => offsets[row as usize + 1] - offsets[row as usize],
+            Self::Sparse(SparseRows { offsets, .. }) => {
+                offsets[row as usize + 1] - offsets[row as usize]
+            }
         }
     }
 
@@ -198,14 +216,14 @@ impl Features {
         match self {
             Self::Dense { width, values } => values.len() / width,
             Self::Coded(rows) => rows.rows(),
-            Self::Sparse { offsets, .. } => offsets.len() - 1,
+            Self::Sparse(sparse) => sparse.offsets.len() - 1,
         }
     }
 
     /// Number of columns.
     pub const fn width(&self) -> usize {
         match self {
-            Self::Dense { width, .. } | Self::Sparse { width, .. } => *width,
+            Self::Dense { width, .. } | Self::Sparse(SparseRows { width, .. }) => *width,
             Self::Coded(rows) => rows.width(),
         }
     }
@@ -213,15 +231,15 @@ impl Features {
     /// The stored values in single precision; none of rows that have to be decoded.
     pub fn values(&self) -> &[f32] {
         match self {
-            Self::Dense { values, .. } | Self::Sparse { values, .. } => values,
+            Self::Dense { values, .. } | Self::Sparse(SparseRows { values, .. }) => values,
             Self::Coded(_) => &[],
         }
     }
 
     /// Number of values that are not zero.
-    pub fn filled(&self) -> usize {
+    pub(crate) fn filled(&self) -> usize {
         match self {
-            Self::Dense { values, .. } | Self::Sparse { values, .. } => {
+            Self::Dense { values, .. } | Self::Sparse(SparseRows { values, .. }) => {
                 values.iter().filter(|&&value| value != 0.0).count()
             }
             Self::Coded(rows) => rows.each_value().filter(|&value| value != 0.0).count(),
@@ -239,13 +257,11 @@ impl Features {
         let value = self.values()[place];
         Some(match self {
             Self::Dense { width, .. } => (place / width, place % width, value),
-            Self::Sparse {
-                offsets, columns, ..
-            } => {
+            Self::Sparse(sparse) => {
                 // Empty rows start where the next one does: of equal starts the last is that of the
                 // row.
-                let row = offsets.partition_point(|&start| start <= place) - 1;
-                (row, columns[place] as usize, value)
+                let row = sparse.offsets.partition_point(|&start| start <= place) - 1;
+                (row, sparse.columns[place] as usize, value)
             }
             Self::Coded(_) => return None,
         })
@@ -262,7 +278,7 @@ impl Features {
 
     /// Whether this is counted or weighted words: sparse, and no value negative.
     pub(crate) fn is_bag_of_words(&self) -> bool {
-        matches!(self, Self::Sparse { values, .. } if values.iter().all(|&value| value >= 0.0))
+        matches!(self, Self::Sparse(rows) if rows.values.iter().all(|&value| value >= 0.0))
     }
 
     /// The dense form of rows that have to be decoded, else the matrix as it is.
@@ -295,11 +311,9 @@ impl Features {
             // Decoded above.
             Self::Coded(_) => {}
             Self::Dense { width, values } => values.chunks_exact_mut(*width).for_each(divide),
-            Self::Sparse {
-                offsets, values, ..
-            } => {
-                for range in offsets.windows(2) {
-                    divide(&mut values[range[0]..range[1]]);
+            Self::Sparse(sparse) => {
+                for range in sparse.offsets.windows(2) {
+                    divide(&mut sparse.values[range[0]..range[1]]);
                 }
             }
         }
@@ -332,26 +346,21 @@ impl Features {
                     values: picked,
                 }
             }
-            Self::Sparse {
-                width,
-                offsets,
-                columns,
-                values,
-            } => {
-                let mut starts = vec![0];
+            Self::Sparse(sparse) => {
+                let mut offsets = vec![0];
                 let (mut picked, mut weights) = (Vec::new(), Vec::new());
                 for &node in nodes {
-                    let range = offsets[node as usize]..offsets[node as usize + 1];
-                    picked.extend_from_slice(&columns[range.clone()]);
-                    weights.extend_from_slice(&values[range]);
-                    starts.push(picked.len());
+                    let (columns, values) = sparse.row(node as usize);
+                    picked.extend_from_slice(columns);
+                    weights.extend_from_slice(values);
+                    offsets.push(picked.len());
                 }
-                Self::Sparse {
-                    width: *width,
-                    offsets: starts,
+                Self::Sparse(SparseRows {
+                    width: sparse.width,
+                    offsets,
                     columns: picked,
                     values: weights,
-                }
+                })
             }
         }
     }
@@ -376,7 +385,7 @@ impl Features {
         match self {
             Self::Coded(before) => before.reserve(rows),
             Self::Dense { width, values } => values.reserve_exact(rows * *width),
-            Self::Sparse { .. } => {}
+            Self::Sparse(_) => {}
         }
     }
 
@@ -386,13 +395,8 @@ impl Features {
         match self {
             Self::Coded(before) => before.append(rows),
             Self::Dense { values, .. } => values.extend_from_slice(rows),
-            Self::Sparse {
-                width,
-                offsets,
-                columns,
-                values,
-            } => {
-                for row in rows.chunks_exact((*width).max(1)) {
+            Self::Sparse(sparse) => {
+                for row in rows.chunks_exact(sparse.width.max(1)) {
                     // Mostly zeros, which are passed over several at a time.
                     for (first, group) in (0_u32..).step_by(ZEROS).zip(row.chunks(ZEROS)) {
                         // All bits at once: none is set where all are zeros, and −0 and what is no
@@ -402,12 +406,12 @@ impl Features {
                         }
                         for (column, &value) in (first..).zip(group) {
                             if value != 0.0 {
-                                columns.push(column);
-                                values.push(value);
+                                sparse.columns.push(column);
+                                sparse.values.push(value);
                             }
                         }
                     }
-                    offsets.push(columns.len());
+                    sparse.offsets.push(sparse.columns.len());
                 }
             }
         }
@@ -423,16 +427,12 @@ impl Features {
             Self::Dense { width, values } => {
                 target.copy_from_slice(&values[row * width..][..*width]);
             }
-            Self::Sparse {
-                width,
-                offsets,
-                columns,
-                values,
-            } => {
-                assert_eq!(target.len(), *width, "the target is one row wide");
+            Self::Sparse(sparse) => {
+                assert_eq!(target.len(), sparse.width, "the target is one row wide");
                 target.fill(0.0);
-                for at in offsets[row]..offsets[row + 1] {
-                    target[columns[at] as usize] = values[at];
+                let (columns, values) = sparse.row(row);
+                for (&column, &value) in columns.iter().zip(values) {
+                    target[column as usize] = value;
                 }
             }
         }

@@ -60,7 +60,7 @@ impl Dataset {
             self.graph.columns(),
             self.classes,
             self.features.width(),
-            usize::from(matches!(*self.features, Features::Sparse { .. })),
+            usize::from(matches!(*self.features, Features::Sparse(_))),
         ]);
         hasher.places(self.graph.offsets());
         hasher.ids(self.graph.indices());
@@ -68,15 +68,10 @@ impl Dataset {
             Features::Dense { values, .. } => hasher.values(values),
             // As the dense form: where values lie is no part of what they are.
             Features::Coded(rows) => hasher.rows(rows),
-            Features::Sparse {
-                offsets,
-                columns,
-                values,
-                ..
-            } => {
-                hasher.places(offsets);
-                hasher.ids(columns);
-                hasher.values(values);
+            Features::Sparse(rows) => {
+                hasher.places(&rows.offsets);
+                hasher.ids(&rows.columns);
+                hasher.values(&rows.values);
             }
         }
         // No class is as large, so this stands for none.
@@ -121,8 +116,8 @@ mod tests {
         classes[7] = None;
         labels.labels = classes.into();
         let mut features = data.clone();
-        if let Features::Sparse { values, .. } = Arc::make_mut(&mut features.features) {
-            values[100] += 1e-6;
+        if let Features::Sparse(rows) = Arc::make_mut(&mut features.features) {
+            rows.values[100] += 1e-6;
         }
         let mut named = data.clone();
         named.name = "another".to_owned();

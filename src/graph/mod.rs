@@ -73,7 +73,7 @@ pub use division::{Chunks, Division};
 pub use error::GraphError;
 pub use expected::{Counted, ExpectedGraph};
 pub(crate) use expected::{CutFit, FitEnd, PUBLISHED, PublishedSize, Samples, round, sampling};
-pub use features::Features;
+pub use features::{Features, SparseRows};
 pub use labels::{Label, Labels, Several};
 pub(crate) use larger::Room;
 pub(crate) use lists::Lists;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Csr, NodeOrder, RawDataset, Split};
+use super::{Csr, NodeOrder, RawDataset};
 
 impl NodeOrder {
     /// The nodes in this order: entry *i* is the node that gets number *i*. O(edges · log of the
@@ -73,14 +73,7 @@ impl RawDataset {
             let kept = set.iter().filter_map(|&old| number[old as usize]);
             kept.collect()
         };
-        let splits = self.splits.iter().map(|split| {
-            Split {
-                train: renumber(&split.train),
-                validation: renumber(&split.validation),
-                test: renumber(&split.test),
-            }
-            .sorted()
-        });
+        let splits = self.splits.iter().map(|split| split.map(renumber).sorted());
         Self {
             graph: self.graph.induced(nodes).into(),
             features: self.features.select(nodes).into(),

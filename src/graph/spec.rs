@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::rmat::graph500;
+use crate::defaults::{count, is_default};
 
 /// The `[dataset]` section: exactly one of `name`, `path` with `format`, `synthetic`, `shards`,
 /// or `counts`.
@@ -56,18 +57,18 @@ pub struct DatasetSpec {
     /// Which nodes train, validate and test. Default: the published split; generated data comes
     /// with one of 60, 20 and 20 %.
     // Left out where it is the default, so that a sweep can put shares there.
-    #[serde(default, skip_serializing_if = "is_published")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub split: SplitSpec,
     /// Features divided by their row sum, as Kipf and Welling (2017) do. Default: true for bags of
     /// words (stored sparse, no value negative), false otherwise.
     pub normalise_features: Option<bool>,
     /// How dense features are held while they are not used. Default: in single precision.
     // Left out where it is the default, so that folders from before it can be resumed.
-    #[serde(default, skip_serializing_if = "FeatureStorage::is_single")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub feature_storage: FeatureStorage,
     /// How nodes are numbered. What is drawn at random for a node goes with its number. Default: as
     /// the data have them.
-    #[serde(default, skip_serializing_if = "NodeOrder::is_given")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub order: NodeOrder,
 }
 
@@ -83,14 +84,6 @@ pub enum FeatureStorage {
     F16,
     /// In their file, of which the system holds as much as memory allows.
     Mapped,
-}
-
-impl FeatureStorage {
-    // The signature is serde's.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    fn is_single(&self) -> bool {
-        *self == Self::F32
-    }
 }
 
 /// Where features of nodes are.
@@ -142,14 +135,6 @@ pub enum NodeOrder {
     Degree,
     /// Reverse Cuthill–McKee: neighbours lie together.
     Rcm,
-}
-
-impl NodeOrder {
-    // The signature is serde's.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    fn is_given(&self) -> bool {
-        *self == Self::Given
-    }
 }
 
 /// Published file formats.
@@ -225,10 +210,10 @@ pub enum SyntheticSpec {
         /// Number of nodes.
         nodes: usize,
         /// Number of classes, equally many nodes each. Default 2, as in the paper.
-        #[serde(default = "two")]
+        #[serde(default = "count::<2>")]
         classes: usize,
         /// Width of the features, at least `classes` − 1. Default 16.
-        #[serde(default = "sixteen")]
+        #[serde(default = "count::<16>")]
         features: usize,
         /// Expected neighbours, before repeated pairs go.
         degree: f64,
@@ -268,14 +253,6 @@ pub enum SyntheticSpec {
         #[serde(default)]
         seed: u64,
     },
-}
-
-const fn two() -> usize {
-    2
-}
-
-const fn sixteen() -> usize {
-    16
 }
 
 const fn one() -> f64 {
@@ -342,10 +319,6 @@ pub enum SplitSpec {
     Fractions(SplitFractions),
     /// Seeded, by counts; what is left is the test set.
     PerClass(SplitPerClass),
-}
-
-fn is_published(split: &SplitSpec) -> bool {
-    *split == SplitSpec::default()
 }
 
 impl Default for SplitSpec {

@@ -154,12 +154,7 @@ fn fractions(shares: [f64; 2], data: &RawDataset, seed: u64) -> Result<Split, Gr
     nodes.shuffle(&mut stream(seed, Purpose::Split, 0, 0));
     let test = nodes.split_off(train + val);
     let validation = nodes.split_off(train);
-    Ok(Split {
-        train: nodes,
-        validation,
-        test,
-    }
-    .sorted())
+    Ok(Split::new(nodes, validation, test).sorted())
 }
 
 /// How many nodes validate.
@@ -296,11 +291,7 @@ mod tests {
 
     #[test]
     fn nodes_without_a_label_are_in_no_set_of_a_published_split_either() {
-        let published = Split {
-            train: vec![0, 1, 2],
-            validation: vec![3, 10],
-            test: vec![20, 21, 22],
-        };
+        let published = Split::new(vec![0, 1, 2], vec![3, 10], vec![20, 21, 22]);
         let mut data = hundred();
         data.splits = vec![published];
         let split = data.split(&SplitSpec::default(), 0).unwrap().split;

@@ -101,11 +101,7 @@ mod tests {
     #[test]
     fn a_set_that_the_metric_says_nothing_of_is_refused() {
         let of = |classes: [u32; 6], validation: &[u32]| {
-            let split = Split {
-                train: vec![0, 1],
-                validation: validation.to_vec(),
-                test: vec![4, 5],
-            };
+            let split = Split::new(vec![0, 1], validation.to_vec(), vec![4, 5]);
             let graph = Csr::undirected(6, std::iter::empty());
             let labels = classes.map(Some).to_vec();
             let (name, features) = ("toy".to_owned(), Features::identity(6));

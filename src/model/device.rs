@@ -13,26 +13,42 @@ use cubecl::server::Handle;
 use super::SparseMatrix;
 use super::sparse::Rows;
 
+/// Numbers on a device.
+pub(super) struct Numbers {
+    handle: Handle,
+    length: usize,
+}
+
+impl Numbers {
+    /// Uploads numbers; a buffer may not be empty, so one that is never read where there is none.
+    pub(super) fn new<T: CubeElement + Default>(client: &Client, numbers: &[T]) -> Self {
+        let one = [T::default()];
+        let numbers = if numbers.is_empty() { &one } else { numbers };
+        Self {
+            handle: client.create_from_slice(T::as_bytes(numbers)),
+            length: numbers.len(),
+        }
+    }
+
+    /// What a kernel is given.
+    pub(super) fn argument(&self) -> BufferArg {
+        // SAFETY: the length is that of the buffer.
+        unsafe { BufferArg::from_raw_parts(self.handle.clone(), self.length) }
+    }
+}
+
 /// The structure of a matrix, or of its transpose, on a device.
 pub(super) struct Uploaded {
     /// `[rows + 1]`
-    pub offsets: Handle,
+    pub offsets: Numbers,
     /// `[entries]`, at least one.
-    pub columns: Handle,
-}
-
-/// A number for each entry; a buffer may not be empty, so one that is never read where there is no
-/// entry.
-pub(super) fn per_entry<T: CubeElement + Default>(client: &Client, numbers: &[T]) -> Handle {
-    let one = [T::default()];
-    let numbers = if numbers.is_empty() { &one } else { numbers };
-    client.create_from_slice(T::as_bytes(numbers))
+    pub columns: Numbers,
 }
 
 fn upload(client: &Client, rows: &Rows) -> Uploaded {
     Uploaded {
-        offsets: client.create_from_slice(u32::as_bytes(&rows.offsets)),
-        columns: per_entry(client, &rows.columns),
+        offsets: Numbers::new(client, &rows.offsets),
+        columns: Numbers::new(client, &rows.columns),
     }
 }
 
@@ -58,13 +74,13 @@ pub(super) fn structure(
 }
 
 /// For each entry of the transpose its position in the matrix, where `like` lies.
-pub(super) fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Handle> {
+pub(super) fn positions(like: &CubeTensor, matrix: &SparseMatrix) -> Arc<Numbers> {
     let by_column = matrix.by_column();
     // A name of its own: under the device's alone stands the structure, which is another type.
     let key = format!("{:?} positions", like.device);
     by_column
         .cache
-        .get(&key, || per_entry(&like.client, &by_column.positions))
+        .get(&key, || Numbers::new(&like.client, &by_column.positions))
 }
 
 /// Where a kernel with a lane for each of so many elements runs, beside `like`: the client, the
@@ -74,6 +90,15 @@ pub(super) fn lanes(like: &CubeTensor, elements: usize) -> (Client, CubeCount, C
     let cubes = calculate_cube_count_elemwise(&like.client, elements, size);
     (like.client.clone(), cubes, size)
 }
+
+/// Calls a kernel where [`lanes`] says.
+macro_rules! launch {
+    ($kernel:ident, $lanes:expr, $($argument:expr),+ $(,)?) => {{
+        let (client, cubes, size) = $lanes;
+        $kernel::launch_unchecked(&client, cubes, size, $($argument),+)
+    }};
+}
+pub(super) use launch;
 
 /// A tensor `[rows, width]` where `like` lies, to be filled.
 pub(super) fn result(like: &CubeTensor, rows: usize, width: usize) -> CubeTensor {

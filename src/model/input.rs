@@ -43,13 +43,8 @@ impl Input {
                 let values = rows.decoded(0..rows.rows());
                 Self::Dense(Matrix::from_values(values, rows.width(), place))
             }
-            Features::Sparse {
-                width,
-                offsets,
-                columns,
-                values,
-            } => {
-                let rows = SparseMatrix::new(width, &offsets, columns, values);
+            Features::Sparse(rows) => {
+                let rows = SparseMatrix::new(rows.width, &rows.offsets, rows.columns, rows.values);
                 Self::Sparse(Arc::new(rows), place.stripe)
             }
         }

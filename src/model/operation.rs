@@ -9,24 +9,14 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend};
 
 /// An extension of the tensor backends, which [`Dispatch`](burn::backend::Dispatch) has on all that
-/// are built in. burn's attribute takes a plain list, so that each set of features has one.
+/// are built in.
 macro_rules! on_every_backend {
     ($($extension:tt)*) => {
-        #[cfg_attr(
-            all(feature = "wgpu", feature = "ndarray"),
-            burn::backend::backend_extension(Flex, NdArray, Cube, Autodiff)
-        )]
-        #[cfg_attr(
-            all(feature = "wgpu", not(feature = "ndarray")),
-            burn::backend::backend_extension(Flex, Cube, Autodiff)
-        )]
-        #[cfg_attr(
-            all(not(feature = "wgpu"), feature = "ndarray"),
-            burn::backend::backend_extension(Flex, NdArray, Autodiff)
-        )]
-        #[cfg_attr(
-            all(not(feature = "wgpu"), not(feature = "ndarray")),
-            burn::backend::backend_extension(Flex, Autodiff)
+        #[burn::backend::backend_extension(
+            Flex,
+            NdArray: cfg(feature = "ndarray"),
+            Cube: cfg(feature = "wgpu"),
+            Autodiff
         )]
         $($extension)*
     };

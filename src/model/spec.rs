@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::defaults::{count, is_default};
+
 /// The `[model]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,15 +13,15 @@ pub struct ModelConfig {
     /// Which layers.
     pub kind: ModelKind,
     /// Number of message-passing layers. Default 2.
-    #[serde(default = "two")]
+    #[serde(default = "count::<2>")]
     pub layers: usize,
     /// Width of the output of each hidden layer: of all attention heads together. Default 16.
-    #[serde(default = "sixteen")]
+    #[serde(default = "count::<16>")]
     pub hidden: usize,
     /// Attention heads of every layer, side by side in hidden layers and averaged in the last;
     /// other kinds than `gat` have none and read no more than that it is there, so that a sweep
     /// over kinds can set it. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "count::<1>")]
     pub heads: usize,
     /// Probability that an input of a layer is set to zero in training; for `gat` also that an
     /// attention weight is. Default 0.5.
@@ -150,15 +152,6 @@ pub enum NormKind {
 const fn whole() -> f64 {
     1.0
 }
-const fn one() -> usize {
-    1
-}
-const fn two() -> usize {
-    2
-}
-const fn sixteen() -> usize {
-    16
-}
 const fn half() -> f64 {
     0.5
 }
@@ -189,7 +182,7 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
         /// Share of the previous step that is kept. Default 0.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         momentum: f64,
     },
 }
@@ -223,11 +216,6 @@ const fn hundredth() -> f64 {
 #[allow(clippy::trivially_copy_pass_by_ref, clippy::float_cmp)]
 fn is_tiny(epsilon: &f64) -> bool {
     *epsilon == tiny()
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, clippy::float_cmp)]
-fn is_zero(momentum: &f64) -> bool {
-    *momentum == 0.0
 }
 
 const fn tiny() -> f64 {

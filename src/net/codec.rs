@@ -98,17 +98,13 @@ impl RelativeError {
 ///     fn decode(
 ///         &self,
 ///         bytes: &[u8],
-///         rows: usize,
-///         width: usize,
+///         [rows, width]: [usize; 2],
 ///         _: CodecKey,
 ///     ) -> Result<Vec<f32>, NetError> {
 ///         if bytes.len() != rows * width {
 ///             return Err(NetError::Corrupt { codec: self.name(), reason: "length".to_owned() });
 ///         }
 ///         Ok(bytes.iter().map(|sign| f32::from(*sign) * 2.0 - 1.0).collect())
-///     }
-///     fn is_lossless(&self) -> bool {
-///         false
 ///     }
 ///     fn is_biased(&self) -> bool {
 ///         true
@@ -121,7 +117,7 @@ impl RelativeError {
 /// let key = CodecKey::new(0, 1, 5); // seed, layer, round
 /// let sent = Sign.encode(&Rows::new(&[0.3, -2.0, 0.0, 1.5], 2), key);
 /// assert_eq!(sent.len() as u64, Sign.encoded_bytes(2, 2).0);
-/// assert_eq!(Sign.decode(&sent, 2, 2, key)?, [1.0, -1.0, 1.0, 1.0]);
+/// assert_eq!(Sign.decode(&sent, [2, 2], key)?, [1.0, -1.0, 1.0, 1.0]);
 /// # Ok::<(), NetError>(())
 /// ```
 pub trait Codec: Send + Sync {
@@ -141,18 +137,12 @@ pub trait Codec: Send + Sync {
     /// Encodes rows into [`Codec::message_bytes`] bytes.
     fn encode(&self, rows: &Rows<'_>, key: CodecKey) -> Vec<u8>;
 
-    /// Decodes into `rows · width` floats, row after row.
+    /// Decodes into rows of the shape `[rows, width]`, row after row.
     ///
     /// # Errors
     /// [`NetError::Corrupt`] if `bytes` cannot come from [`Codec::encode`] with this shape. Never
     /// panics on any bytes.
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError>;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError>;
 
     /// Copies of the rows that go this way which sender and receiver keep from round to round, for
     /// what a worker is said to hold. Default: none.
@@ -160,8 +150,10 @@ pub trait Codec: Send + Sync {
         [0, 0]
     }
 
-    /// Whether decoding gives back the same bits for rows of any width.
-    fn is_lossless(&self) -> bool;
+    /// Whether decoding gives back the same bits for rows of any width. Default: not.
+    fn is_lossless(&self) -> bool {
+        false
+    }
 
     /// Whether E\[x̃\] = x fails for some row x of some width, the mean taken over keys; rounding
     /// of single-precision arithmetic aside.

@@ -74,163 +74,142 @@ const fn machine(gpus: usize, nics: usize, kbps: u32, latency: Seconds) -> Machi
     }
 }
 
+/// The GPUs of a machine. Machines have its latency inside; others share that neither end costs
+/// anything and that there is no IP, unless they say otherwise.
+const NVLINK_PRESET: Preset = Preset {
+    name: "nvlink",
+    bandwidth: Bandwidth::from_kbps(3_600_000_000),
+    down: None,
+    latency: NVLINK,
+    overhead: Seconds::ZERO,
+    machine: None,
+    framing: FramingKind::None,
+    source: "NVIDIA H100 data sheet: NVLink 900 GB/s per GPU, both ways together, thus 3.6 \
+             Tbps each way; it states no latency, 2 us is our assumption.",
+};
+
+/// Other networks of IP share its overhead and framing.
+const ETHERNET_1G: Preset = Preset {
+    name: "ethernet-1g",
+    bandwidth: Bandwidth::from_kbps(1_000_000),
+    down: None,
+    // 100 us less KERNEL_STACK at both ends.
+    latency: Seconds(96.6e-6),
+    overhead: KERNEL_STACK,
+    machine: None,
+    framing: FramingKind::Ethernet,
+    source: "Rate: IEEE 802.3ab; latency and both overheads: half of a median round trip of \
+             about 0.2 ms over TCP within a pod (Guo et al., Pingmesh, SIGCOMM 2015), rounded.",
+};
+
 /// All presets, fastest first; machines by their links inside.
 pub(crate) const PRESETS: [Preset; 14] = [
-    Preset {
-        name: "nvlink",
-        bandwidth: Bandwidth::from_kbps(3_600_000_000),
-        down: None,
-        latency: NVLINK,
-        overhead: Seconds::ZERO,
-        machine: None,
-        framing: FramingKind::None,
-        source: "NVIDIA H100 data sheet: NVLink 900 GB/s per GPU, both ways together, thus 3.6 \
-                 Tbps each way; it states no latency, 2 us is our assumption.",
-    },
+    NVLINK_PRESET,
     Preset {
         name: "dgx-h100",
         bandwidth: Bandwidth::from_kbps(3_600_000_000),
-        down: None,
-        latency: NVLINK,
-        overhead: Seconds::ZERO,
         machine: Some(machine(8, 8, 400_000_000, INFINIBAND_NIC)),
-        framing: FramingKind::None,
         source: "NVIDIA DGX H100 user guide: 8 GPUs joined by NVSwitch, NVLink 900 GB/s each, both ways \
                  together, and a ConnectX-7 of 400 Gb/s for each GPU; latencies as of nvlink and of \
                  infiniband-200g with both overheads.",
+        ..NVLINK_PRESET
     },
     Preset {
         name: "dgx-a100",
         bandwidth: Bandwidth::from_kbps(2_400_000_000),
-        down: None,
-        latency: NVLINK,
-        overhead: Seconds::ZERO,
         machine: Some(machine(8, 8, 200_000_000, INFINIBAND_NIC)),
-        framing: FramingKind::None,
         source: "NVIDIA DGX A100 user guide: 8 GPUs joined by NVSwitch, NVLink 600 GB/s each, both ways \
                  together, and a ConnectX-6 of 200 Gb/s for each GPU; latencies as of nvlink and of \
                  infiniband-200g with both overheads.",
+        ..NVLINK_PRESET
     },
     Preset {
         name: "ec2-p4d.24xlarge",
         bandwidth: Bandwidth::from_kbps(2_400_000_000),
-        down: None,
-        latency: NVLINK,
-        overhead: Seconds::ZERO,
         machine: Some(machine(8, 4, 100_000_000, KERNEL_NIC)),
         framing: FramingKind::Ethernet,
         source: "Amazon EC2 P4d: 8 A100 joined by NVSwitch, NVLink 600 GB/s each, both ways together, and 400 \
                  Gb/s on 4 network cards; latencies as of nvlink and, without EFA, of ethernet-100g with \
                  both overheads.",
+        ..NVLINK_PRESET
     },
     Preset {
         name: "ec2-p3.16xlarge",
         bandwidth: Bandwidth::from_kbps(1_200_000_000),
-        down: None,
-        latency: NVLINK,
-        overhead: Seconds::ZERO,
         machine: Some(machine(8, 1, 25_000_000, KERNEL_NIC)),
         framing: FramingKind::Ethernet,
         source: "Amazon EC2 P3: 8 V100, NVLink 300 GB/s each, both ways together (a mesh, here a switch), and \
                  one NIC of 25 Gb/s for all; latencies as of nvlink and of ethernet-25g with both \
                  overheads.",
+        ..NVLINK_PRESET
     },
     Preset {
         name: "infiniband-200g",
         bandwidth: Bandwidth::from_kbps(200_000_000),
-        down: None,
         latency: Seconds(600e-9),
         overhead: Seconds(1e-6),
-        machine: None,
-        framing: FramingKind::None,
         source: "NVIDIA ConnectX-6 VPI user manual: ports of 200 Gb/s, latency below 600 ns \
                  (adapters alone, without a switch or software); overhead: 1.10 and 1.14 us at \
                  sender and receiver (0.98 and 1.14 in the first version of the file), MPI over \
                  InfiniBand on a cluster of 2013, by netgauge (codes-org/codes, \
                  tests/conf/ng-mpi-tukey.dat).",
+        ..NVLINK_PRESET
     },
     Preset {
         name: "ethernet-100g",
         bandwidth: Bandwidth::from_kbps(100_000_000),
-        down: None,
         // 15 us less KERNEL_STACK at both ends.
         latency: Seconds(11.6e-6),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ba; latency and both overheads: below 15 us between virtual machines \
                  over TCP with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018), read as \
                  one way, for the paper does not say.",
+        ..ETHERNET_1G
     },
     Preset {
         name: "ethernet-25g",
         bandwidth: Bandwidth::from_kbps(25_000_000),
-        down: None,
         latency: Seconds(11.6e-6),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3by; latency and both overheads: below 15 us between virtual machines \
                  over TCP with offload (Firestone et al., Azure Accelerated Networking, NSDI 2018).",
+        ..ETHERNET_1G
     },
     Preset {
         name: "ethernet-10g",
         bandwidth: Bandwidth::from_kbps(10_000_000),
-        down: None,
-        // 100 us less KERNEL_STACK at both ends.
         latency: Seconds(96.6e-6),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Rate: IEEE 802.3ae; latency and both overheads: half of a median round trip of \
                  about 0.2 ms over TCP within a pod (Guo et al., Pingmesh, SIGCOMM 2015), rounded.",
+        ..ETHERNET_1G
     },
-    Preset {
-        name: "ethernet-1g",
-        bandwidth: Bandwidth::from_kbps(1_000_000),
-        down: None,
-        latency: Seconds(96.6e-6),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
-        source: "Rate: IEEE 802.3ab; latency and both overheads: half of a median round trip of \
-                 about 0.2 ms over TCP within a pod (Guo et al., Pingmesh, SIGCOMM 2015), rounded.",
-    },
+    ETHERNET_1G,
     Preset {
         name: "wan",
         bandwidth: Bandwidth::from_kbps(5_000_000),
-        down: None,
         latency: Seconds(45e-3),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Rate: 5 Gbps to other regions (Amazon EC2 user guide, instance network \
                  bandwidth, fewer than 32 vCPUs); latency: half of the 90 ms round trip New \
                  York to London of Verizon's service level agreement.",
+        ..ETHERNET_1G
     },
     Preset {
         name: "broadband",
         bandwidth: Bandwidth::from_kbps(20_000),
         down: Some(Bandwidth::from_kbps(100_000)),
         latency: Seconds(12e-3),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Rate: uplink of the FCC's 100/20 Mbps benchmark (2024 Section 706 Report); \
                  latency: two half round trips of about 12 ms on fibre (FCC, Measuring \
                  Broadband America 2016, Verizon Fios).",
+        ..ETHERNET_1G
     },
     Preset {
         name: "lte",
         bandwidth: Bandwidth::from_kbps(6_000),
         down: Some(Bandwidth::from_kbps(13_000)),
         latency: Seconds(35e-3),
-        overhead: KERNEL_STACK,
-        machine: None,
-        framing: FramingKind::Ethernet,
         source: "Median uplink of 6 Mbps, downlink of 13 Mbps and round trip of about 70 ms (Huang et al., A Close \
                  Examination of Performance and Power Characteristics of 4G LTE Networks, \
                  MobiSys 2012).",
+        ..ETHERNET_1G
     },
     Preset {
         name: "bluetooth",

@@ -69,17 +69,12 @@ pub trait Selection: Codec {
         Vec::new()
     }
 
-    /// What the sender chose, from [`Selection::index_bytes`] bytes.
+    /// What the sender chose of rows of the shape `[rows, width]`, from [`Selection::index_bytes`]
+    /// bytes.
     ///
     /// # Errors
     /// [`NetError::Corrupt`] if [`Selection::index`] cannot have made them.
-    fn recall(
-        &self,
-        index: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Columns, NetError>;
+    fn recall(&self, index: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Columns, NetError>;
 
     /// Whether E\[x̃\] = x for every row, over keys.
     fn is_unbiased(&self) -> bool {
@@ -126,13 +121,13 @@ pub(super) fn join(
     selection: &dyn Selection,
     index: &[u8],
     values: impl Iterator<Item = f32>,
-    rows: usize,
-    width: usize,
+    shape: [usize; 2],
     key: CodecKey,
 ) -> Result<Vec<f32>, NetError> {
+    let [rows, width] = shape;
     let kept = selection.kept(width);
     let factor = selection.factor(width);
-    let columns = selection.recall(index, rows, width, key)?;
+    let columns = selection.recall(index, shape, key)?;
     let mut all = vec![0.0; rows * width];
     let mut values = values;
     for (number, row) in all.chunks_exact_mut(width.max(1)).enumerate() {
@@ -167,19 +162,14 @@ impl<S: Selection> Codec for S {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         if self.kept(width) == width {
             return Ok(floats(bytes).collect());
         }
         let (index, values) = bytes.split_at(self.index_bytes(rows, width));
-        join(self, index, floats(values), rows, width, key)
+        join(self, index, floats(values), shape, key)
     }
 
     fn is_lossless(&self) -> bool {

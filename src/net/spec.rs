@@ -8,6 +8,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{AllReduceChoice, Bandwidth, Bytes, ExchangeKind, Jitter, Seconds};
+use crate::defaults::count;
 
 /// The `[network]` section: a preset, a topology described here, or a preset with changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -259,14 +260,10 @@ pub struct MachineSpec {
     /// Workers in a machine, in the order of ranks; the last machine may have fewer.
     pub gpus: usize,
     /// NICs of a machine, which its workers share in equal blocks. Default: 1, shared by all.
-    #[serde(default = "one_nic")]
+    #[serde(default = "count::<1>")]
     pub nics: usize,
     /// Each of them. A message to another machine passes two, and their latencies.
     pub nic: LinkSpec,
-}
-
-const fn one_nic() -> usize {
-    1
 }
 
 /// Size and routes of a fat tree.

@@ -3,20 +3,23 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+use derive_more::with_trait::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 use super::NetError;
 use crate::digits::{BYTES, short};
 
 /// A number of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Add, AddAssign, Mul,
+)]
 pub struct Bytes(pub u64);
 
 /// A time or a span of time in seconds.
 ///
 /// Totally ordered, so that it can key an event queue: `-0.0` equals `0.0`. Values read from text
 /// are finite and not negative; arithmetic on such values keeps them finite.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Add, AddAssign, Sub, SubAssign, Mul, Div)]
 pub struct Seconds(pub f64);
 
 /// A bandwidth in bits per second: finite and greater than zero.
@@ -72,26 +75,6 @@ impl Bandwidth {
     /// Bytes per second.
     pub const fn bytes_per_second(self) -> f64 {
         self.0 / 8.0
-    }
-}
-
-impl Add for Bytes {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
-    }
-}
-
-impl AddAssign for Bytes {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
-
-impl Mul<u64> for Bytes {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0 * factor)
     }
 }
 
@@ -156,46 +139,6 @@ impl PartialEq for Seconds {
 }
 
 impl Eq for Seconds {}
-
-impl Add for Seconds {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
-    }
-}
-
-impl AddAssign for Seconds {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
-
-impl Sub for Seconds {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
-    }
-}
-
-impl SubAssign for Seconds {
-    fn sub_assign(&mut self, other: Self) {
-        self.0 -= other.0;
-    }
-}
-
-impl Mul<f64> for Seconds {
-    type Output = Self;
-    fn mul(self, factor: f64) -> Self {
-        Self(self.0 * factor)
-    }
-}
-
-impl Div<f64> for Seconds {
-    type Output = Self;
-    fn div(self, divisor: f64) -> Self {
-        Self(self.0 / divisor)
-    }
-}
 
 impl Sum for Seconds {
     fn sum<I: Iterator<Item = Self>>(items: I) -> Self {

@@ -96,9 +96,8 @@ impl WorkerDevice {
                 widest = widest.max(dense.width());
                 widest
             }
-            Features::Sparse { offsets, .. } => {
-                let mut words: Vec<usize> =
-                    offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
+            Features::Sparse(rows) => {
+                let mut words: Vec<usize> = rows.lengths().collect();
                 stripe = stripe.min(fitting(&mut words, floats));
                 words.into_iter().max().unwrap_or(0).max(widest)
             }
@@ -186,8 +185,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::graph::Metric;
-    use crate::graph::{Csr, Split};
+    use crate::graph::{Csr, Metric, SparseRows, Split};
     use crate::model::{Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind};
 
     fn bounded(bytes: u64) -> WorkerDevice {
@@ -267,12 +265,12 @@ mod tests {
         let offsets: Vec<usize> = (0..=100).map(offset).collect();
         let words = offsets[100];
         let sparse = Dataset {
-            features: Arc::new(Features::Sparse {
+            features: Arc::new(Features::Sparse(SparseRows {
                 width: 10,
                 offsets,
                 columns: vec![0; words],
                 values: vec![1.0; words],
-            }),
+            })),
             ..path()
         };
         let device = bounded(4 * 160 + 256);
@@ -308,12 +306,12 @@ mod tests {
             "some adapter (CPU) can add up 15 values of a row, and one has 16; use narrower layers, fewer features or backend = \"flex\""
         );
         let wordy = Dataset {
-            features: Arc::new(Features::Sparse {
+            features: Arc::new(Features::Sparse(SparseRows {
                 width: 50,
                 offsets: (0..=100).map(|v| 17 * v).collect(),
                 columns: (0..1700).map(|word| word % 17).collect(),
                 values: vec![1.0; 1700],
-            }),
+            })),
             ..path()
         };
         let what = stripe(&short(16), ModelKind::Gcn, &wordy).unwrap_err();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::SimError;
-use super::kernel::{Kernel, WorkerTimes};
+use super::kernel::{Expected, Kernel, WorkerTimes};
 use super::trace::Trace;
 use crate::net::{
     AllReduceKind, Collective, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger,
@@ -95,7 +95,7 @@ struct SimCommunicator {
     exchange: ExchangeKind,
     shared: Arc<Shared>,
     next_ticket: u64,
-    pending: Vec<(u64, TrafficKind, u32, Vec<usize>)>,
+    pending: Vec<(u64, Expected)>,
     /// Collectives started so far, and which of them are not finished.
     collectives: u64,
     collecting: Vec<u64>,
@@ -159,23 +159,16 @@ impl Communicator for SimCommunicator {
         self.blocking(|kernel| kernel.carry(traffic), |_| ())
     }
 
-    fn start_exchange(&mut self, mut outbox: Outbox) -> Result<Pending, NetError> {
+    fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, NetError> {
         let mut kernel = self.shared.lock();
         if let Some(failure) = kernel.failure() {
             return Err(failure);
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        // The kernel takes the outbox. Its senders are asked for again when the exchange ends.
-        let expect = std::mem::take(&mut outbox.expect);
-        let (kind, layer) = (outbox.kind, outbox.layer);
-        match self.exchange {
-            ExchangeKind::Direct => kernel.send_all(self.rank, outbox)?,
-            ExchangeKind::Pairwise => kernel.start_pairwise(self.rank, outbox, &expect)?,
-            ExchangeKind::Hierarchical => kernel.start_relayed(self.rank, outbox)?,
-        }
+        let expected = kernel.start_exchange(self.rank, self.exchange, outbox)?;
         drop(kernel);
-        self.pending.push((ticket, kind, layer, expect));
+        self.pending.push((ticket, expected));
         Ok(Pending { ticket })
     }
 
@@ -183,26 +176,21 @@ impl Communicator for SimCommunicator {
         let Some(place) = self
             .pending
             .iter()
-            .position(|(ticket, ..)| *ticket == pending.ticket)
+            .position(|(ticket, _)| *ticket == pending.ticket)
         else {
             return Err(NetError::Protocol {
                 rank: self.rank,
                 reason: "it finished an exchange that it did not start".to_owned(),
             });
         };
-        let (_, kind, layer, expect) = self.pending.remove(place);
+        let (_, expected) = self.pending.remove(place);
         // Who expects nothing has nothing to wait for, and keeps the turn.
-        if expect.is_empty() {
+        if expected.from.is_empty() {
             return Ok(Inbox::new());
         }
         let (rank, how) = (self.rank, self.exchange);
         self.blocking(
-            |kernel| match how {
-                ExchangeKind::Direct | ExchangeKind::Hierarchical => {
-                    kernel.receive(rank, kind, layer, expect);
-                }
-                ExchangeKind::Pairwise => kernel.finish_pairwise(rank, kind, layer),
-            },
+            |kernel| kernel.finish_exchange(rank, how, expected),
             |kernel| kernel.take_inbox(rank),
         )
     }

@@ -34,16 +34,16 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
-use self::parcel::{Arrived, InFlight, Parcel, from_next, parcels, sizes};
+pub(super) use self::parcel::Expected;
+use self::parcel::{Arrived, InFlight, Parcel, Started, from_next};
 use self::relays::Relays;
 use self::route::{Route, Tag, lane};
 pub(super) use self::snapshot::Since;
 pub use self::times::WorkerTimes;
 use super::intervals::Intervals;
-use super::plan;
 use super::trace::{Doing, Span, Trace};
 use crate::net::{
-    Bytes, Fabric, FlowId, Inbox, Ledger, Message, NetError, Outbox, Period, Seconds, TrafficKind,
+    Bytes, ExchangeKind, Fabric, FlowId, Inbox, Ledger, Message, NetError, Period, Seconds,
     Transfer,
 };
 
@@ -228,30 +228,27 @@ impl Kernel {
         self.turn = None;
     }
 
-    /// Puts the messages of an outbox on the fabric at the sender's clock.
-    pub(super) fn send_all(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
-        let (kind, layer) = (outbox.kind, outbox.layer);
-        self.send_parcels(rank, kind, layer, parcels(outbox))
-    }
-
-    /// As [`Self::send_all`], by sizes alone.
-    pub(super) fn send_sizes(
+    /// Starts an exchange at the worker's clock. [`Self::finish_exchange`] takes what it expects.
+    pub(super) fn start_exchange(
         &mut self,
         rank: usize,
-        exchange: &plan::Exchange,
-    ) -> Result<(), NetError> {
-        self.send_parcels(rank, exchange.kind, exchange.layer, sizes(exchange))
-    }
-
-    fn send_parcels(
-        &mut self,
-        rank: usize,
-        kind: TrafficKind,
-        layer: u32,
-        parcels: Vec<Parcel>,
-    ) -> Result<(), NetError> {
+        how: ExchangeKind,
+        exchange: impl Into<Started>,
+    ) -> Result<Expected, NetError> {
+        let Started { parcels, expected } = exchange.into();
         self.check_receivers(rank, &parcels)?;
-        let tag = Tag::Exchange { kind, layer };
+        let (kind, layer) = (expected.kind, expected.layer);
+        let (direct, in_rounds) = (Tag::Exchange { kind, layer }, Tag::Pairwise { kind, layer });
+        match how {
+            ExchangeKind::Direct => self.send_all(rank, direct, parcels),
+            ExchangeKind::Pairwise => self.start_rounds(rank, in_rounds, parcels, &expected.from),
+            ExchangeKind::Hierarchical => self.relay(rank, direct, parcels),
+        }
+        Ok(expected)
+    }
+
+    /// Puts messages on the fabric at the sender's clock.
+    fn send_all(&mut self, rank: usize, tag: Tag, parcels: Vec<Parcel>) {
         let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
         for Parcel {
             peer,
@@ -261,7 +258,6 @@ impl Kernel {
         {
             self.send((rank, peer, tag), payload, bytes, clock, epoch);
         }
-        Ok(())
     }
 
     fn check_receivers(&self, rank: usize, parcels: &[Parcel]) -> Result<(), NetError> {
@@ -306,14 +302,12 @@ impl Kernel {
         flow
     }
 
-    /// Waits for one message from each of `expect`; passes the turn when they are not there yet.
-    pub(super) fn receive(
-        &mut self,
-        rank: usize,
-        kind: TrafficKind,
-        layer: u32,
-        expect: Vec<usize>,
-    ) {
+    /// Waits for the messages of the oldest exchange of a kind and layer.
+    pub(super) fn finish_exchange(&mut self, rank: usize, how: ExchangeKind, expected: Expected) {
+        let (kind, layer, expect) = (expected.kind, expected.layer, expected.from);
+        if how == ExchangeKind::Pairwise {
+            return self.block(rank, Phase::Exchanging(Tag::Pairwise { kind, layer }));
+        }
         let tag = Tag::Exchange { kind, layer };
         let there = |from: &&usize| self.arrived.contains_key(&(**from, rank, tag));
         // Counted once; deliveries take from it, so that nobody looks at all senders for each

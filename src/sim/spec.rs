@@ -6,6 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::defaults::{count, is_default};
 use crate::graph::BatchSpec;
 use crate::net::{Bytes, Seconds};
 
@@ -16,7 +17,7 @@ pub struct TrainingConfig {
     /// Passes over the training nodes.
     pub epochs: usize,
     /// Evaluate after every so many epochs, and after the last. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "count::<1>")]
     pub evaluate_every: usize,
     /// Validation accuracy for `seconds_to_target` and `bytes_to_target`, in (0, 1].
     pub target_accuracy: Option<f64>,
@@ -32,28 +33,16 @@ pub struct TrainingConfig {
     /// Whether nodes without neighbours count in accuracies; the code of RETEXO's authors leaves
     /// them out. Default true.
     // Left out where it is the default, so that folders from before it can be resumed.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub score_isolated: bool,
     /// Whether workers know the training nodes and the edges between them alone. Models are scored
     /// on the whole graph. Default false; `--inductive` of BNS-GCN and `PipeGCN`.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub inductive: bool,
 }
 
 const fn yes() -> bool {
     true
-}
-
-// The signature is serde's.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-const fn is_yes(value: &bool) -> bool {
-    *value
-}
-
-// As above.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-const fn is_no(value: &bool) -> bool {
-    !*value
 }
 
 impl ComputeConfig {
@@ -68,10 +57,6 @@ impl TrainingConfig {
     pub(crate) const fn evaluates(&self, epoch: usize, epochs: usize) -> bool {
         (epoch + 1).is_multiple_of(self.evaluate_every) || epoch + 1 == epochs
     }
-}
-
-const fn one() -> usize {
-    1
 }
 
 /// The `[device]` section.
@@ -106,7 +91,7 @@ pub enum Backend {
 pub struct ComputeConfig {
     /// How long computing takes in virtual time. Default `"measured"`.
     // Left out where it is the default, so that a sweep can put a profile there.
-    #[serde(default, skip_serializing_if = "is_measured")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub timing: Timing,
     /// `[[compute.worker]]`: workers on another device than the one of `timing`, each once.
     #[serde(default, rename = "worker", skip_serializing_if = "Vec::is_empty")]
@@ -193,10 +178,6 @@ pub enum Timing {
     /// `{ profile = "a100" }`: from operations and bytes against a device profile, the same on
     /// every machine.
     Modelled(ModelledTiming),
-}
-
-fn is_measured(timing: &Timing) -> bool {
-    matches!(timing, Timing::Named(_))
 }
 
 impl Default for Timing {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Folders from the ground up. A file imports from its own floor's folder and from those below.
 const FLOORS: [&[&str]; 10] = [
-    &["digits", "names"],
+    &["defaults", "digits", "names"],
     &["rng", "memory", "parquet", "atomic", "simd"],
     &["graph", "net"],
     &["model", "fetch"],

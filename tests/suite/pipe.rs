@@ -55,13 +55,7 @@ impl Codec for Stamped {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
         let (stamps, values) = bytes.split_at(16);
         let (stamps, _) = stamps.as_chunks();
         let [sent, round] = [stamps[0], stamps[1]].map(u64::from_le_bytes);
@@ -84,7 +78,7 @@ impl Codec for Stamped {
             Way::Back => sent.saturating_sub(1),
         };
         assert_eq!(round, rows_of, "the same entries both ways");
-        Identity.decode(values, rows, width, key)
+        Identity.decode(values, shape, key)
     }
 
     fn is_lossless(&self) -> bool {
@@ -350,7 +344,7 @@ fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
             let bytes = self.0.encode(&Rows::new(&ones, rows.width()), key);
             let arrived = self
                 .0
-                .decode(&bytes, 1, rows.width(), key)
+                .decode(&bytes, [1, rows.width()], key)
                 .expect("its own bytes");
             let columns = (0..rows.width()).filter(|&column| arrived[column] != 0.0);
             let lane = key.lane.expect("a message has two ends");
@@ -368,14 +362,10 @@ fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
         fn decode(
             &self,
             bytes: &[u8],
-            rows: usize,
-            width: usize,
+            shape: [usize; 2],
             key: CodecKey,
         ) -> Result<Vec<f32>, NetError> {
-            self.0.decode(bytes, rows, width, key)
-        }
-        fn is_lossless(&self) -> bool {
-            false
+            self.0.decode(bytes, shape, key)
         }
         fn is_biased(&self) -> bool {
             self.0.is_biased()

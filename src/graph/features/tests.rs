@@ -70,7 +70,7 @@ fn a_mostly_empty_matrix_is_stored_sparse_and_reads_the_same() {
     values[17] = -3.0;
     let full = Features::Dense { width: 20, values };
     let sparse = full.clone().compact();
-    assert!(matches!(sparse, Features::Sparse { .. }));
+    assert!(matches!(sparse, Features::Sparse(_)));
     assert_eq!(dense(&sparse), dense(&full));
     assert!(!sparse.is_bag_of_words());
     assert!((sparse.density() - 1.0 / 60.0).abs() < 1e-12);

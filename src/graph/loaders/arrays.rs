@@ -60,12 +60,7 @@ pub(super) fn split(
             ));
         }
     }
-    Ok(Split {
-        train,
-        validation,
-        test,
-    }
-    .sorted())
+    Ok(Split::new(train, validation, test).sorted())
 }
 
 /// The edges from each start to the goal in the same place.
@@ -165,11 +160,8 @@ pub(super) fn in_order(nodes: usize) -> Split {
     // As the authors round: down, both.
     let (train, validation) = (nodes * 3 / 5, nodes / 5);
     let range = |from: usize, to: usize| (from as u32..to as u32).collect();
-    Split {
-        train: range(0, train),
-        validation: range(train, train + validation),
-        test: range(train + validation, nodes),
-    }
+    let test = range(train + validation, nodes);
+    Split::new(range(0, train), range(train, train + validation), test)
 }
 
 #[cfg(test)]

@@ -77,10 +77,8 @@ pub(super) fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset,
         .map_err(wrong(role))?;
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     // Named after the folder.
-    Ok(
-        RawDataset::new(String::new(), graph, features, labels, classes, vec![split])
-            .read_as(Reading::of(count, files)),
-    )
+    let (name, reading) = (String::new(), Reading::of(count, files));
+    Ok(RawDataset::new(name, graph, features, labels, classes, vec![split]).read_as(reading))
 }
 
 /// What is known of each node, and the number of classes or labels. In order of nodes, so that of

@@ -39,13 +39,6 @@ pub(super) fn read(
     let (labels, classes) = number_classes(&names);
     let reading = Reading::of(count, [feats, classes_of, pairs]);
     // Named after the folder.
-    Ok(RawDataset::new(
-        String::new(),
-        graph,
-        features,
-        labels,
-        classes,
-        vec![in_order(nodes)],
-    )
-    .read_as(reading))
+    let (name, splits) = (String::new(), vec![in_order(nodes)]);
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }

@@ -134,10 +134,8 @@ fn several_labels_of_a_node_are_the_same_in_all_layouts() {
 
 #[test]
 fn splits_are_those_of_the_files() {
-    let split = |train: &[u32], validation: &[u32], test: &[u32]| Split {
-        train: train.to_vec(),
-        validation: validation.to_vec(),
-        test: test.to_vec(),
+    let split = |train: &[u32], validation: &[u32], test: &[u32]| {
+        Split::new(train.to_vec(), validation.to_vec(), test.to_vec())
     };
     for (format, name, expected) in [
         (Format::DglReddit, "reddit", split(&[0, 1], &[2], &[3, 4])),

@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use super::text::{each_line, number, open};
-use super::{EdgeCount, Reading, data_set_name, only_file};
-use crate::graph::{Features, GraphError, RawDataset};
+use super::{only_file, topology};
+use crate::graph::larger::Pairs;
+use crate::graph::{GraphError, RawDataset};
 
 /// More nodes than this need an entry for each so many of them: room is made for all.
 const FREE_NODES: usize = 1 << 20;
@@ -69,17 +70,7 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
         let what = format!("has {nodes} rows and only {entries} entries; is its size line right?");
         return Err(GraphError::file(&path, what));
     }
-    let (graph, count) = EdgeCount::undirected(nodes, edges);
-    let name = data_set_name(&path);
-    let data = RawDataset::new(
-        name,
-        graph,
-        Features::none(nodes),
-        vec![None; nodes],
-        0,
-        vec![],
-    );
-    Ok(data.read_as(Reading::of(count, [path])))
+    topology(path, nodes, Pairs::Held(edges))
 }
 
 /// `%%MatrixMarket matrix coordinate real general`: how many values an entry has.

@@ -34,15 +34,8 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
     let features = finite(&path, "`attr_*`", features)?;
-    Ok(RawDataset::new(
-        data_set_name(&path),
-        graph,
-        features,
-        labels,
-        classes,
-        vec![],
-    )
-    .read_as(Reading::of(count, [path.clone()])))
+    let (name, reading) = (data_set_name(&path), Reading::of(count, [path]));
+    Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
 }
 
 /// The matrix of the four members `<prefix>_{shape,indptr,indices,data}`.

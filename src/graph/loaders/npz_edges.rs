@@ -45,23 +45,11 @@ pub(super) fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, G
     if train.len() != validation.len() || train.len() != test.len() {
         return Err(npz.error("has different numbers of training, validation and test masks"));
     }
-    let splits = train.into_iter().zip(validation).zip(test);
-    let splits = splits
-        .map(|((train, validation), test)| Split {
-            train,
-            validation,
-            test,
-        })
-        .collect();
-    Ok(RawDataset::new(
-        data_set_name(&path),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(Reading::of(count, [path.clone()])))
+    let split = |((train, validation), test)| Split::new(train, validation, test);
+    let splits = train.into_iter().zip(validation).zip(test).map(split);
+    let splits = splits.collect();
+    let (name, reading) = (data_set_name(&path), Reading::of(count, [path]));
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// The node numbers of each row of a mask, ascending.
@@ -145,14 +133,7 @@ mod tests {
         let data = read(folder.path(), FeatureStorage::F32).unwrap();
         assert_eq!(data.graph.edges(), 4);
         assert_eq!(data.splits.len(), 2);
-        assert_eq!(
-            data.splits[1],
-            Split {
-                train: vec![1],
-                validation: vec![0],
-                test: vec![2]
-            }
-        );
+        assert_eq!(data.splits[1], Split::new(vec![1], vec![0], vec![2]));
         assert!(matches!(&*data.features, Features::Dense { width: 2, .. }));
     }
 

@@ -57,19 +57,10 @@ pub(super) fn read(
             splits.push(split(&scheme, nodes, &mut files)?);
         }
     }
-    let reading = Reading::of(count, files);
-    Ok(RawDataset::new(
-        file_name(folder).to_lowercase(),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(match note {
-        Some(note) => reading.with_note(note),
-        None => reading,
-    }))
+    let name = file_name(folder).to_lowercase();
+    let mut reading = Reading::of(count, files);
+    reading.notes.extend(note);
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// Reads the raw folder in its CSV form.
@@ -302,12 +293,7 @@ fn split(scheme: &Path, nodes: usize, files: &mut Vec<PathBuf>) -> Result<Split,
         Ok::<_, GraphError>(chosen)
     };
     let (train, validation, test) = (part("train.csv")?, part("valid.csv")?, part("test.csv")?);
-    Ok(Split {
-        train,
-        validation,
-        test,
-    }
-    .sorted())
+    Ok(Split::new(train, validation, test).sorted())
 }
 
 #[cfg(test)]
@@ -355,14 +341,7 @@ mod tests {
             (&[Some(1), Some(0), None][..], 2)
         );
         assert_eq!(data.features.select(&[2]).values(), [4.0, 0.5]);
-        assert_eq!(
-            data.splits,
-            [Split {
-                train: vec![1],
-                validation: vec![0],
-                test: vec![]
-            }]
-        );
+        assert_eq!(data.splits, [Split::new(vec![1], vec![0], vec![])]);
     }
 
     #[test]

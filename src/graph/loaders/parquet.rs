@@ -49,15 +49,8 @@ pub(super) fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, Grap
         Features::identity(count)
     };
     // Named after the folder.
-    Ok(RawDataset::new(
-        String::new(),
-        graph,
-        features,
-        nodes.labels,
-        nodes.classes,
-        vec![],
-    )
-    .read_as(reading))
+    let (name, labels, classes) = (String::new(), nodes.labels, nodes.classes);
+    Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
 }
 
 /// The rows of the table of nodes.

@@ -114,21 +114,12 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     // Row numbers are below the number of nodes, which fits because node numbers in the files are
     // `u32`.
     let range = |from: usize, to: usize| (0_u32..).take(to).skip(from).filter(labelled).collect();
-    let split = Split {
-        train: range(0, training),
-        validation: range(training, (training + VALIDATION).min(known.rows())),
-        test: test.iter().copied().filter(labelled).collect(),
-    };
+    let validation = range(training, (training + VALIDATION).min(known.rows()));
+    let test = test.iter().copied().filter(labelled).collect();
+    let split = Split::new(range(0, training), validation, test);
     let features = Features::from_rows(width, rows.into_iter());
-    Ok(RawDataset::new(
-        name.to_owned(),
-        graph,
-        features,
-        labels,
-        classes,
-        vec![split.sorted()],
-    )
-    .read_as(reading))
+    let (name, splits) = (name.to_owned(), vec![split.sorted()]);
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 /// The neighbour lists of `graph` as edges.

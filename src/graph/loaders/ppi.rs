@@ -69,18 +69,12 @@ pub(super) fn read(folder: &Path) -> Result<RawDataset, GraphError> {
     let several = Several::from_rows(labels, rows)
         .map_err(|what| GraphError::file(folder, format!("labels, {what}")))?;
     let [train, validation, test] = <[_; 3]>::try_from(sets).unwrap_or_default();
-    let split = Split {
-        train,
-        validation,
-        test,
-    };
+    let split = Split::new(train, validation, test);
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::Dense { width, values }.compact();
     // Named after the folder.
-    Ok(
-        RawDataset::new(String::new(), graph, features, several, labels, vec![split])
-            .read_as(Reading::of(count, files)),
-    )
+    let (name, reading) = (String::new(), Reading::of(count, files));
+    Ok(RawDataset::new(name, graph, features, several, labels, vec![split]).read_as(reading))
 }
 
 /// So many node numbers from one on.

@@ -143,7 +143,7 @@ fn bags_of_words_stay_sparse() {
     let Some(data) = published(Format::NpzEdges, "actor") else {
         return;
     };
-    assert!(matches!(&*data.features, Features::Sparse { .. }));
+    assert!(matches!(&*data.features, Features::Sparse(_)));
     assert!(data.features.density() < 0.1 && data.features.is_bag_of_words());
 }
 

@@ -36,8 +36,6 @@ pub(super) fn read(folder: &Path, storage: FeatureStorage) -> Result<RawDataset,
     let (labels, classes) = number_classes(&known(&labels));
     let (edges, count) = EdgeCount::undirected(nodes, edges);
     let name = data_set_name(&graph).trim_end_matches("_graph").to_owned();
-    Ok(
-        RawDataset::new(name, edges, features, labels, classes, vec![split])
-            .read_as(Reading::of(count, [graph, data])),
-    )
+    let reading = Reading::of(count, [graph, data]);
+    Ok(RawDataset::new(name, edges, features, labels, classes, vec![split]).read_as(reading))
 }

@@ -104,15 +104,8 @@ fn parse(path: &Path, file: File) -> Result<RawDataset, GraphError> {
     let features = finite(path, "`features`", Features::Dense { width, values })?.compact();
     let reading = Reading::of(count, [path.to_owned()])
         .with_note("`val_masks` validate; `stopping_masks` are not used");
-    Ok(RawDataset::new(
-        "wiki-cs".to_owned(),
-        graph,
-        features,
-        labels,
-        classes,
-        splits,
-    )
-    .read_as(reading))
+    let name = "wiki-cs".to_owned();
+    Ok(RawDataset::new(name, graph, features, labels, classes, splits).read_as(reading))
 }
 
 #[cfg(test)]
@@ -140,11 +133,7 @@ mod tests {
         assert_eq!(data.labels.classes()[..], [Some(1), Some(0), Some(1)]);
         let values = vec![0.5, 1.0, 2.0, -3.0, 0.0, 0.1];
         assert_eq!(*data.features, Features::Dense { width: 2, values });
-        let second = Split {
-            train: vec![1],
-            validation: vec![0],
-            test: vec![2],
-        };
+        let second = Split::new(vec![1], vec![0], vec![2]);
         assert_eq!((data.splits.len(), &data.splits[1]), (2, &second));
     }
 

@@ -29,17 +29,12 @@ impl PartData {
         let nodes = part.owned.iter().chain(&part.halo);
         // Of the whole graph, so that normalisation does not depend on the partition.
         let degrees = nodes.map(|&v| dataset.graph.degree(v as usize)).collect();
-        let split = &dataset.split;
         Self {
             adjacency: part.local_graph(&dataset.graph),
             degrees,
             features: dataset.features.select(&part.owned),
             labels: dataset.labels.select(&part.owned),
-            split: Split {
-                train: part.training_rows(&split.train),
-                validation: part.training_rows(&split.validation),
-                test: part.training_rows(&split.test),
-            },
+            split: dataset.split.map(|nodes| part.training_rows(nodes)),
             part: part.clone(),
         }
     }

@@ -7,7 +7,9 @@ use super::array::FileSum;
 use super::{PartData, Shards, Storage, folder_of};
 use crate::graph::coded::CodedRows;
 use crate::graph::loaders::{Element, Table, table};
-use crate::graph::{BoundaryPlan, Csr, Features, GraphError, Labels, Part, Peers, Several, Split};
+use crate::graph::{
+    BoundaryPlan, Csr, Features, GraphError, Labels, Part, Peers, Several, SparseRows, Split,
+};
 
 impl Shards {
     /// Holds all files of a part against their hashes, of which each is read once.
@@ -263,12 +265,12 @@ impl PartFiles<'_> {
             if rows.is_none() || values.len() != columns.len() {
                 return Err(self.wrong("features_indptr.npy", "is no list of rows"));
             }
-            return Ok(Features::Sparse {
+            return Ok(Features::Sparse(SparseRows {
                 width,
                 offsets,
                 columns,
                 values,
-            });
+            }));
         }
         let table: Table<f32> = self.table("features.npy")?;
         match table.shape[..] {

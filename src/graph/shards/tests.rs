@@ -123,7 +123,7 @@ proptest! {
             let nodes = (0_u32..).zip(&sets).filter(|&(_, &it)| it == set);
             nodes.map(|(node, _)| node).collect()
         };
-        let split = Split { train: of(0), validation: of(1), test: of(2) };
+        let split = Split::new(of(0), of(1), of(2));
         let graph = Csr::undirected(20, edges.into_iter());
         let dense = Features::Dense { width: 2, values };
         let sparse = Features::from_rows(7, (0_u32..20).map(|row| match row % 3 {

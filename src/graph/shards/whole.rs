@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{PartData, Shards, Storage};
 use crate::graph::{
     BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Part, Partition, RawDataset, Several,
-    Split,
+    SparseRows, Split,
 };
 use crate::memory;
 
@@ -106,12 +106,12 @@ impl Shards {
                 offsets.push(before + stored[part as usize][row as usize]);
             }
             // How long rows are, and not what is in them.
-            dataset.features = Arc::new(Features::Sparse {
+            dataset.features = Arc::new(Features::Sparse(SparseRows {
                 width: data.features,
                 offsets,
                 columns: Vec::new(),
                 values: Vec::new(),
-            });
+            }));
         }
         let parts = parts.into_iter().map(|(part, _)| part);
         let structure = self.divided(dataset, &owner, parts);
@@ -176,15 +176,13 @@ impl Shards {
         let width = self.meta.data.features;
         if self.meta.storage == Storage::Sparse {
             let row = |&(part, row): &(u32, u32)| match &parts[part as usize].features {
-                Features::Sparse {
-                    offsets,
-                    columns,
-                    values,
-                    ..
-                } => {
-                    let range = offsets[row as usize]..offsets[row as usize + 1];
-                    let columns = columns[range.clone()].iter().copied();
-                    columns.zip(values[range].iter().copied()).collect()
+                Features::Sparse(rows) => {
+                    let (columns, values) = rows.row(row as usize);
+                    columns
+                        .iter()
+                        .copied()
+                        .zip(values.iter().copied())
+                        .collect()
                 }
                 // All parts are stored alike.
                 Features::Dense { .. } | Features::Coded(_) => Vec::new(),

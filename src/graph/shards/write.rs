@@ -172,7 +172,7 @@ impl Sharding<'_> {
 /// How features are stored: as they are held, and those of a file by what its values need.
 fn storage(features: &Features) -> Storage {
     match features {
-        Features::Sparse { .. } => Storage::Sparse,
+        Features::Sparse(_) => Storage::Sparse,
         Features::Coded(rows) if rows.is_half() => Storage::F16,
         Features::Dense { .. } | Features::Coded(_) => Storage::F32,
     }
@@ -316,28 +316,20 @@ impl Writer {
             values
         });
         match (storage(features), features) {
-            (
-                Storage::Sparse,
-                Features::Sparse {
-                    offsets,
-                    columns,
-                    values,
-                    ..
-                },
-            ) => {
-                let ranges = nodes.iter().map(|&node| node as usize);
-                let ranges = ranges.map(|node| offsets[node]..offsets[node + 1]);
+            (Storage::Sparse, Features::Sparse(sparse)) => {
+                let rows = nodes.iter().map(|&node| sparse.row(node as usize));
                 let mut ends = vec![0];
-                ends.extend(ranges.clone().scan(0, |end, range| {
-                    *end += range.len();
+                ends.extend(rows.clone().scan(0, |end, (columns, _)| {
+                    *end += columns.len();
                     Some(*end)
                 }));
                 let stored = ends.last().copied().unwrap_or(0);
                 self.places("features_indptr.npy", ends.into_iter())?;
-                let all = ranges.clone().flatten().map(|place| columns[place]);
-                self.numbers("features_indices.npy", stored, all)?;
-                let all = ranges.flatten().map(|place| values[place].to_le_bytes());
-                self.put("features_data.npy", "<f4", &[stored], all)
+                let columns = rows.clone().flat_map(|(columns, _)| columns);
+                self.numbers("features_indices.npy", stored, columns.copied())?;
+                let values = rows.flat_map(|(_, values)| values);
+                let values = values.map(|value| value.to_le_bytes());
+                self.put("features_data.npy", "<f4", &[stored], values)
             }
             (Storage::F16, _) => {
                 // Exact: they were in half precision.

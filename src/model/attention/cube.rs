@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 use super::{AttentionKernels, NEGATIVE_SLOPE};
 use crate::model::SparseMatrix;
-use crate::model::device::{lanes, positions, result, structure, zeros};
+use crate::model::device::{lanes, launch, positions, result, structure, zeros};
 
 #[cube]
 fn leaky(score: f32) -> f32 {
@@ -176,17 +176,15 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&left, entries, heads);
         let structure = structure(&left, matrix, false);
-        let (client, cube_count, cube_dim) = lanes(&left, rows * heads);
         // SAFETY: the lengths given are those of the buffers, and every index is below them:
         // columns were checked against the width of the matrix when it was made, and the shapes of
         // the tensors by the caller. So it is in the functions below.
         unsafe {
-            softmax_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+            launch!(
+                softmax_rows,
+                lanes(&left, rows * heads),
+                structure.offsets.argument(),
+                structure.columns.argument(),
                 left.into_buffer_arg(),
                 right.into_buffer_arg(),
                 out.clone().into_buffer_arg(),
@@ -212,15 +210,13 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&left, entries, heads);
         let structure = structure(&left, matrix, false);
-        let (client, cube_count, cube_dim) = lanes(&left, rows * heads);
         // SAFETY: as in `weigh`.
         unsafe {
-            softmax_gradient_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+            launch!(
+                softmax_gradient_rows,
+                lanes(&left, rows * heads),
+                structure.offsets.argument(),
+                structure.columns.argument(),
                 left.into_buffer_arg(),
                 right.into_buffer_arg(),
                 weights.into_buffer_arg(),
@@ -248,21 +244,19 @@ impl AttentionKernels for CubeBackend {
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, transposed);
         let positions = if transposed {
-            (*positions(&x, matrix)).clone()
+            positions(&x, matrix).argument()
         } else {
             // Not read: the entries are their own positions.
-            structure.columns.clone()
+            structure.columns.argument()
         };
-        let (client, cube_count, cube_dim) = lanes(&x, elements);
         // SAFETY: as in `weigh`.
         unsafe {
-            sum_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
-                BufferArg::from_raw_parts(positions, entries),
+            launch!(
+                sum_rows,
+                lanes(&x, elements),
+                structure.offsets.argument(),
+                structure.columns.argument(),
+                positions,
                 weights.into_buffer_arg(),
                 x.into_buffer_arg(),
                 out.clone().into_buffer_arg(),
@@ -288,15 +282,13 @@ impl AttentionKernels for CubeBackend {
         }
         let out = result(&x, entries, heads);
         let structure = structure(&x, matrix, false);
-        let (client, cube_count, cube_dim) = lanes(&x, entries * heads);
         // SAFETY: as in `weigh`.
         unsafe {
-            dot_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+            launch!(
+                dot_rows,
+                lanes(&x, entries * heads),
+                structure.offsets.argument(),
+                structure.columns.argument(),
                 g.into_buffer_arg(),
                 x.into_buffer_arg(),
                 out.clone().into_buffer_arg(),

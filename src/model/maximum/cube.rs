@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 use super::MaximumKernels;
 use crate::model::SparseMatrix;
-use crate::model::device::{lanes, positions, result, structure, zeros};
+use crate::model::device::{lanes, launch, positions, result, structure, zeros};
 
 #[cube(launch_unchecked)]
 fn winners_of_rows(offsets: &[u32], columns: &[u32], x: &[f32], out: &mut [f32], width: usize) {
@@ -95,17 +95,15 @@ impl MaximumKernels for CubeBackend {
         }
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, false);
-        let (client, cube_count, cube_dim) = lanes(&x, rows * width);
         // SAFETY: the lengths given are those of the buffers, and every index is below them:
         // columns were checked against the width of the matrix when it was made, and the shapes of
         // the tensors by the caller. So it is in the functions below.
         unsafe {
-            winners_of_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+            launch!(
+                winners_of_rows,
+                lanes(&x, rows * width),
+                structure.offsets.argument(),
+                structure.columns.argument(),
                 x.into_buffer_arg(),
                 out.clone().into_buffer_arg(),
                 width,
@@ -127,15 +125,13 @@ impl MaximumKernels for CubeBackend {
         }
         let out = result(&x, rows, width);
         let structure = structure(&x, matrix, false);
-        let (client, cube_count, cube_dim) = lanes(&x, rows * width);
         // SAFETY: as in `winners`, whose values lie within the row, or are negative.
         unsafe {
-            pick_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
+            launch!(
+                pick_rows,
+                lanes(&x, rows * width),
+                structure.offsets.argument(),
+                structure.columns.argument(),
                 x.into_buffer_arg(),
                 winners.into_buffer_arg(),
                 out.clone().into_buffer_arg(),
@@ -159,17 +155,15 @@ impl MaximumKernels for CubeBackend {
         let out = result(&g, inputs, width);
         let (forward, transposed) = (structure(&g, matrix, false), structure(&g, matrix, true));
         let positions = positions(&g, matrix);
-        let (client, cube_count, cube_dim) = lanes(&g, inputs * width);
         // SAFETY: as in `winners`.
         unsafe {
-            pick_gradient_rows::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(transposed.offsets.clone(), inputs + 1),
-                BufferArg::from_raw_parts(transposed.columns.clone(), entries),
-                BufferArg::from_raw_parts((*positions).clone(), entries),
-                BufferArg::from_raw_parts(forward.offsets.clone(), matrix.rows() + 1),
+            launch!(
+                pick_gradient_rows,
+                lanes(&g, inputs * width),
+                transposed.offsets.argument(),
+                transposed.columns.argument(),
+                positions.argument(),
+                forward.offsets.argument(),
                 g.into_buffer_arg(),
                 winners.into_buffer_arg(),
                 out.clone().into_buffer_arg(),

@@ -2,95 +2,94 @@
 
 use std::sync::Arc;
 
+use burn::backend::Autodiff;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::tensor::FloatTensor;
 
-use super::{Activation, RowwiseKernels, plain};
+use super::{Activation, RowwiseBackend, RowwiseKernels, plain};
 use crate::model::Loss;
 use crate::model::dropout::Mask;
-use crate::model::operation::{Tracked, operation};
+use crate::model::operation::operation;
 
-pub(super) fn activate<B: RowwiseKernels, C: CheckpointStrategy>(
-    x: Tracked<B, C>,
-    bias: Tracked<B, C>,
-    activation: Activation,
-) -> Tracked<B, C> {
-    operation::<B, C, _, 2>(
-        [x, bias],
-        |[x, bias]| B::activate(x, bias, activation),
-        |[x, bias]| {
-            let y = B::activate(x, bias, activation);
-            // The slope follows from the result alone, so the input need not be kept.
-            (y.clone(), (activation, y))
-        },
-        |g, (activation, y), [_, wants_bias]| {
-            let g = B::slope(g, y, activation);
-            let of_bias = wants_bias.then(|| B::column_sums(g.clone()));
-            [Some(g), of_bias]
-        },
-    )
-}
+impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C> {
+    fn row_activate(
+        x: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        operation::<B, C, _, 2>(
+            [x, bias],
+            |[x, bias]| B::activate(x, bias, activation),
+            |[x, bias]| {
+                let y = B::activate(x, bias, activation);
+                // The slope follows from the result alone, so the input need not be kept.
+                (y.clone(), (activation, y))
+            },
+            |g, (activation, y), [_, wants_bias]| {
+                let g = B::slope(g, y, activation);
+                let of_bias = wants_bias.then(|| B::column_sums(g.clone()));
+                [Some(g), of_bias]
+            },
+        )
+    }
 
-pub(super) fn normalise<B: RowwiseKernels, C: CheckpointStrategy>(
-    x: Tracked<B, C>,
-    gain: Tracked<B, C>,
-    shift: Tracked<B, C>,
-    activation: Activation,
-) -> Tracked<B, C> {
-    operation::<B, C, _, 3>(
-        [x, gain, shift],
-        |[x, gain, shift]| B::normalise(x, gain, shift, activation),
-        |[x, gain, shift]| {
-            let y = B::normalise(x.clone(), gain.clone(), shift, activation);
-            // The input is kept, unlike behind a bias: its moments cannot be told from the result.
-            (y.clone(), (activation, x, gain, y))
-        },
-        |g, (activation, x, gain, y), _| {
-            let g = B::slope(g, y, activation);
-            B::normalise_gradients(g, x, gain).map(Some)
-        },
-    )
-}
+    fn row_normalise(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        operation::<B, C, _, 3>(
+            [x, gain, shift],
+            |[x, gain, shift]| B::normalise(x, gain, shift, activation),
+            |[x, gain, shift]| {
+                let y = B::normalise(x.clone(), gain.clone(), shift, activation);
+                // The input is kept, unlike behind a bias: its moments cannot be told from the
+                // result.
+                (y.clone(), (activation, x, gain, y))
+            },
+            |g, (activation, x, gain, y), _| {
+                let g = B::slope(g, y, activation);
+                B::normalise_gradients(g, x, gain).map(Some)
+            },
+        )
+    }
 
-pub(super) fn mask<B: RowwiseKernels, C: CheckpointStrategy>(
-    x: Tracked<B, C>,
-    mask: &Arc<Mask>,
-) -> Tracked<B, C> {
-    operation::<B, C, _, 1>(
-        [x],
-        |[x]| B::mask(x, mask),
-        |[x]| (B::mask(x, mask), Arc::clone(mask)),
-        |g, mask, _| [Some(B::mask(g, &mask))],
-    )
-}
+    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
+        operation::<B, C, _, 1>(
+            [x],
+            |[x]| B::mask(x, &mask),
+            |[x]| (B::mask(x, &mask), Arc::clone(&mask)),
+            |g, mask, _| [Some(B::mask(g, &mask))],
+        )
+    }
 
-pub(super) fn loss<B: RowwiseKernels, C: CheckpointStrategy>(
-    logits: Tracked<B, C>,
-    targets: Tracked<B, C>,
-    kind: Loss,
-) -> Tracked<B, C> {
-    // Targets are constants: no gradient goes to them.
-    let targets = targets.into_primitive();
-    operation::<B, C, _, 1>(
-        [logits],
-        |[logits]| B::loss(logits, targets.clone(), kind),
-        |[logits]| {
-            let loss = B::loss(logits.clone(), targets.clone(), kind);
-            (loss, (logits, targets.clone(), kind))
-        },
-        |g, (logits, targets, kind), _| [Some(B::loss_gradient(g, logits, targets, kind))],
-    )
-}
+    fn row_loss(
+        logits: FloatTensor<Self>,
+        targets: FloatTensor<Self>,
+        kind: Loss,
+    ) -> FloatTensor<Self> {
+        // Targets are constants: no gradient goes to them.
+        let targets = targets.into_primitive();
+        operation::<B, C, _, 1>(
+            [logits],
+            |[logits]| B::loss(logits, targets.clone(), kind),
+            |[logits]| {
+                let loss = B::loss(logits.clone(), targets.clone(), kind);
+                (loss, (logits, targets.clone(), kind))
+            },
+            |g, (logits, targets, kind), _| [Some(B::loss_gradient(g, logits, targets, kind))],
+        )
+    }
 
-pub(super) fn carrier<B: RowwiseKernels, C: CheckpointStrategy>(
-    output: Tracked<B, C>,
-    upstream: Tracked<B, C>,
-) -> Tracked<B, C> {
-    operation::<B, C, _, 1>(
-        [output],
-        |[output]| plain::zero::<B>(&output),
-        |[output]| (plain::zero::<B>(&output), upstream.into_primitive()),
-        // The gradient from above is 1 and left out: carriers are only ever added up and then
-        // differentiated.
-        |_, upstream, _| [Some(upstream)],
-    )
+    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+        operation::<B, C, _, 1>(
+            [output],
+            |[output]| plain::zero::<B>(&output),
+            |[output]| (plain::zero::<B>(&output), upstream.into_primitive()),
+            // The gradient from above is 1 and left out: carriers are only ever added up and then
+            // differentiated.
+            |_, upstream, _| [Some(upstream)],
+        )
+    }
 }

@@ -20,9 +20,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch};
+use burn::backend::{Backend, Dispatch};
 use burn::tensor::Tensor;
 
 use super::Loss;
@@ -278,40 +277,5 @@ impl<B: RowwiseKernels> RowwiseBackend for B {
     fn row_carrier(output: FloatTensor<Self>, _upstream: FloatTensor<Self>) -> FloatTensor<Self> {
         // Without differentiation there is nowhere to carry anything to.
         plain::zero::<B>(&output)
-    }
-}
-
-impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C> {
-    fn row_activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
-        gradients::activate::<B, C>(x, bias, activation)
-    }
-
-    fn row_normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
-        gradients::normalise::<B, C>(x, gain, shift, activation)
-    }
-
-    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
-        gradients::mask::<B, C>(x, &mask)
-    }
-
-    fn row_loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        loss: Loss,
-    ) -> FloatTensor<Self> {
-        gradients::loss::<B, C>(logits, targets, loss)
-    }
-
-    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {
-        gradients::carrier::<B, C>(output, upstream)
     }
 }

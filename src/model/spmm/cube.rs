@@ -11,7 +11,7 @@ use cubecl::prelude::*;
 
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
-use crate::model::device::{lanes, per_entry, result, structure};
+use crate::model::device::{Numbers, lanes, launch, result, structure};
 
 #[cube(launch_unchecked)]
 fn rows_times(
@@ -49,11 +49,11 @@ impl SpmmBackend for CubeBackend {
         let key = format!("{:?} {transposed}", x.device);
         let values = matrix.value_cache().get(&key, || {
             if !transposed {
-                return per_entry(&x.client, matrix.values());
+                return Numbers::new(&x.client, matrix.values());
             }
             let positions = matrix.by_column().positions.iter();
             let values: Vec<f32> = positions.map(|&p| matrix.values()[p as usize]).collect();
-            per_entry(&x.client, &values)
+            Numbers::new(&x.client, &values)
         });
 
         let out = result(&x, rows, width);
@@ -61,18 +61,15 @@ impl SpmmBackend for CubeBackend {
         if elements == 0 {
             return out;
         }
-        let entries = matrix.entries().max(1);
-        let (client, cube_count, cube_dim) = lanes(&x, elements);
         // SAFETY: the lengths given are those of the buffers made above, and every index is below
         // them: columns were checked against the width of the matrix when it was made.
         unsafe {
-            rows_times::launch_unchecked(
-                &client,
-                cube_count,
-                cube_dim,
-                BufferArg::from_raw_parts(structure.offsets.clone(), rows + 1),
-                BufferArg::from_raw_parts(structure.columns.clone(), entries),
-                BufferArg::from_raw_parts((*values).clone(), entries),
+            launch!(
+                rows_times,
+                lanes(&x, elements),
+                structure.offsets.argument(),
+                structure.columns.argument(),
+                values.argument(),
                 x.into_buffer_arg(),
                 out.clone().into_buffer_arg(),
                 width,

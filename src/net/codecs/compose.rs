@@ -53,23 +53,18 @@ impl Codec for Compose {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         let kept = self.first.kept(width);
         let (index, values) = bytes.split_at(self.index_bytes(rows, width));
         // With the inner key where everything is kept, too: one rule for both ends.
-        let values = self.second.decode(values, rows, kept, key.inner())?;
+        let values = self.second.decode(values, [rows, kept], key.inner())?;
         if kept == width {
             return Ok(values);
         }
         let values = values.into_iter();
-        join(self.first.as_ref(), index, values, rows, width, key)
+        join(self.first.as_ref(), index, values, shape, key)
     }
 
     fn is_lossless(&self) -> bool {
@@ -143,16 +138,16 @@ mod tests {
             let second = Arc::new(Identity);
             let composed = Compose { first, second };
             let bytes = composed.encode(&Rows::new(&values, 32), KEY);
-            let alone = composed.decode(&bytes, 4, 32, KEY).unwrap();
+            let alone = composed.decode(&bytes, [4, 32], KEY).unwrap();
             let expected = if composed.name().starts_with("top") {
                 let codec = TopK::new(3.0);
-                codec.decode(&bytes, 4, 32, KEY)
+                codec.decode(&bytes, [4, 32], KEY)
             } else {
                 let codec = RandomColumns {
                     ratio: 3.0,
                     rescale: true,
                 };
-                codec.decode(&bytes, 4, 32, KEY)
+                codec.decode(&bytes, [4, 32], KEY)
             };
             assert_eq!(alone, expected.unwrap());
         }

@@ -72,7 +72,8 @@ impl DifferenceMemory {
 ///
 /// If C loses a share e < 1 of ‖·‖² and x stands still, the error falls as eᵗ; entries that
 /// [`TopK`](super::TopK) passes over wait until their difference is among the largest. A codec with
-/// e > 1, such as a rescaled one, makes it grow without bound. Biased if and only if C is.
+/// e > 1, such as a rescaled one, makes it grow without bound. Biased if and only if C is; never
+/// lossless, as x̂ + (x − x̂) is rounded.
 ///
 /// The round of a lane's messages must be encoded and decoded once each and in order, which a
 /// [`Communicator`](crate::net::Communicator) sees to. A message whose key has no lane is sent
@@ -114,31 +115,20 @@ impl Codec for Difference {
         let bytes = self.codec.encode(&Rows::new(&news, rows.width()), key);
         // What a codec makes, it can read.
         // What the receiver will decode, not the rows: both ends must hold the same bits.
-        if let Ok(change) = self.codec.decode(&bytes, rows.rows(), rows.width(), key) {
+        if let Ok(change) = self.codec.decode(&bytes, [rows.rows(), rows.width()], key) {
             self.memory.0.lock().insert(place, sum(&held, &change));
         }
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        let change = self.codec.decode(bytes, rows, width, key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        let change = self.codec.decode(bytes, shape, key)?;
         let Some((place, held)) = self.memory.held(key, End::Receiver, change.len()) else {
             return Ok(change);
         };
         let decoded = sum(&held, &change);
         self.memory.0.lock().insert(place, decoded.clone());
         Ok(decoded)
-    }
-
-    /// Never: x̂ + (x − x̂) is rounded.
-    fn is_lossless(&self) -> bool {
-        false
     }
 
     fn is_biased(&self) -> bool {
@@ -183,7 +173,7 @@ mod tests {
             for round in 0..40 {
                 let bytes = sender.encode(&Rows::new(&rows, 16), key(round));
                 assert_eq!(bytes.len() as u64, sender.encoded_bytes(4, 16).0);
-                let decoded = receiver.decode(&bytes, 4, 16, key(round)).unwrap();
+                let decoded = receiver.decode(&bytes, [4, 16], key(round)).unwrap();
                 let left = squares(decoded.iter().zip(&rows).map(|(a, b)| a - b));
                 // Each round keeps at most the share e of the difference, by the codec's bound.
                 let bound = sender.codec.expected_error(16).value() * before;
@@ -212,7 +202,7 @@ mod tests {
                 let key = CodecKey { round, ..lane };
                 let rows = [f32::from(number) + 1.0; 8];
                 let bytes = codec.encode(&Rows::new(&rows, 8), key);
-                let decoded = codec.decode(&bytes, 1, 8, key).unwrap();
+                let decoded = codec.decode(&bytes, [1, 8], key).unwrap();
                 if round == 5 {
                     assert_eq!(decoded, rows, "lane {number}");
                 }
@@ -231,8 +221,8 @@ mod tests {
             assert_eq!(codec.encode(&rows, no_lane), plain.encode(&rows, no_lane));
         }
         let bytes = codec.encode(&rows, key(0));
-        assert!(codec.decode(&bytes[1..], 1, 16, key(0)).is_err());
-        let decoded = codec.decode(&bytes, 1, 16, key(0)).unwrap();
-        assert_eq!(decoded, plain.decode(&bytes, 1, 16, key(0)).unwrap());
+        assert!(codec.decode(&bytes[1..], [1, 16], key(0)).is_err());
+        let decoded = codec.decode(&bytes, [1, 16], key(0)).unwrap();
+        assert_eq!(decoded, plain.decode(&bytes, [1, 16], key(0)).unwrap());
     }
 }

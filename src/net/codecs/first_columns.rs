@@ -29,8 +29,7 @@ impl Selection for FirstColumns {
     fn recall(
         &self,
         _index: &[u8],
-        _rows: usize,
-        width: usize,
+        [_, width]: [usize; 2],
         _key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(Columns::Same(all_columns(self.kept(width))))

@@ -20,14 +20,8 @@ impl Codec for Identity {
         to_bytes(rows.values())
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
         Ok(floats(bytes).collect())
     }
 

@@ -84,7 +84,7 @@ pub(crate) trait Watcher: Send + Sync {
 impl Watcher for Gauge {
     fn sees(&self, codec: &dyn Codec, rows: &Rows<'_>, bytes: &[u8], key: CodecKey) {
         // What a codec makes, it can read.
-        if let Ok(decoded) = codec.decode(bytes, rows.rows(), rows.width(), key) {
+        if let Ok(decoded) = codec.decode(bytes, [rows.rows(), rows.width()], key) {
             self.add(key, CodingError::of(rows.values(), &decoded));
         }
     }
@@ -122,14 +122,8 @@ impl Codec for Watched {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        self.codec.decode(bytes, rows, width, key)
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        self.codec.decode(bytes, shape, key)
     }
 
     fn is_lossless(&self) -> bool {
@@ -195,7 +189,7 @@ mod tests {
         for round in 0..8 {
             let key = CodecKey::new(0, 1, round).between(0, 1, Way::Forward);
             let bytes = sender.encode(&Rows::new(&row, 16), key);
-            let decoded = receiver.decode(&bytes, 1, 16, key).unwrap();
+            let decoded = receiver.decode(&bytes, [1, 16], key).unwrap();
             let errors = gauge.take();
             let measured = errors.values().copied().next().unwrap();
             assert_eq!(measured, CodingError::of(&row, &decoded));

@@ -92,14 +92,9 @@ impl Codec for Qsgd {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         let (lengths, entries) = bytes.split_at(4 * self.buckets(rows, width));
         let mut lengths = floats(lengths);
         let mut entries = BitReader::new(entries);
@@ -129,10 +124,6 @@ impl Codec for Qsgd {
         }
         entries.expect_end(self)?;
         Ok(values)
-    }
-
-    fn is_lossless(&self) -> bool {
-        false
     }
 
     fn is_biased(&self) -> bool {
@@ -177,7 +168,7 @@ mod tests {
         for round in 0..4_000 {
             let key = CodecKey::new(7, 0, round);
             let bytes = codec.encode(&Rows::new(&row, 5), key);
-            let decoded = codec.decode(&bytes, 1, 5, key).unwrap();
+            let decoded = codec.decode(&bytes, [1, 5], key).unwrap();
             assert_eq!(decoded[..4], row[..4], "they are levels themselves");
             sums[4] += f64::from(decoded[4]) / 4_000.0;
         }
@@ -196,7 +187,7 @@ mod tests {
             let bytes = coarse.encode(&Rows::new(&odd, 3), key);
             for (sum, value) in sum
                 .iter_mut()
-                .zip(coarse.decode(&bytes, 1, 3, key).unwrap())
+                .zip(coarse.decode(&bytes, [1, 3], key).unwrap())
             {
                 *sum += f64::from(value) / 20_000.0;
             }
@@ -218,7 +209,7 @@ mod tests {
         };
         let mut bytes = codec.encode(&Rows::new(&[1.0], 1), KEY);
         *bytes.last_mut().unwrap() = 0b1110;
-        let error = codec.decode(&bytes, 1, 1, KEY).unwrap_err();
+        let error = codec.decode(&bytes, [1, 1], KEY).unwrap_err();
         assert!(error.to_string().contains("level 7"), "{error}");
     }
 }

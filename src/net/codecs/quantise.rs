@@ -156,14 +156,9 @@ impl Codec for Quantise {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         if width == 0 {
             return Ok(Vec::new());
         }
@@ -189,10 +184,6 @@ impl Codec for Quantise {
         Ok(values)
     }
 
-    fn is_lossless(&self) -> bool {
-        false
-    }
-
     fn is_biased(&self) -> bool {
         self.bits == Bits::One
     }
@@ -214,7 +205,7 @@ mod tests {
     fn through(bits: Bits, row: &[f32], key: CodecKey) -> Vec<f32> {
         let codec = Quantise { bits };
         let bytes = codec.encode(&Rows::new(row, row.len()), key);
-        codec.decode(&bytes, 1, row.len(), key).unwrap()
+        codec.decode(&bytes, [1, row.len()], key).unwrap()
     }
 
     #[test]
@@ -254,7 +245,9 @@ mod tests {
             );
             let codec = Quantise { bits };
             let rows = Rows::new(&[1.0, f32::INFINITY, 2.0, 2.0], 2);
-            let decoded = codec.decode(&codec.encode(&rows, key), 2, 2, key).unwrap();
+            let decoded = codec
+                .decode(&codec.encode(&rows, key), [2, 2], key)
+                .unwrap();
             assert!(decoded[0].is_nan() && decoded[1].is_nan());
             assert_eq!(decoded[2..], [2.0, 2.0]);
         }
@@ -275,7 +268,11 @@ mod tests {
         for high in [-1.0, f32::INFINITY] {
             let mut bytes = to_bytes(&[0.0, high]);
             bytes.push(0);
-            assert!(codec.decode(&bytes, 1, 1, CodecKey::new(0, 0, 0)).is_err());
+            assert!(
+                codec
+                    .decode(&bytes, [1, 1], CodecKey::new(0, 0, 0))
+                    .is_err()
+            );
         }
     }
 }

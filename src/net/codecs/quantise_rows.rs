@@ -199,14 +199,9 @@ impl Codec for QuantiseRows {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         if width == 0 {
             return Ok(Vec::new());
         }
@@ -232,10 +227,6 @@ impl Codec for QuantiseRows {
         }
         packed.expect_end(self)?;
         Ok(values)
-    }
-
-    fn is_lossless(&self) -> bool {
-        false
     }
 
     fn is_biased(&self) -> bool {
@@ -299,7 +290,7 @@ mod tests {
             for bits in ROW_BITS {
                 let (codec, key) = (uniform(bits), CodecKey::new(1, 0, round));
                 let bytes = codec.encode(&Rows::new(&row, row.len()), key);
-                let decoded = codec.decode(&bytes, 1, row.len(), key).unwrap();
+                let decoded = codec.decode(&bytes, [1, row.len()], key).unwrap();
                 let step = Levels::of(&row, bits).unwrap().step.to_f32();
                 for (x, y) in row.iter().zip(decoded) {
                     prop_assert!((x - y).abs() <= step * (1.0 + 1e-5) + 1e-6, "{x}, {y}");
@@ -339,7 +330,7 @@ mod tests {
             for value in [0.0, 1.5, -96.0, 0.1, f32::MAX, f32::MIN] {
                 let row = [value; 5];
                 let bytes = uniform(bits).encode(&Rows::new(&row, 5), KEY);
-                for found in uniform(bits).decode(&bytes, 1, 5, KEY).unwrap() {
+                for found in uniform(bits).decode(&bytes, [1, 5], KEY).unwrap() {
                     let off = (f64::from(found) - f64::from(value)).abs();
                     let exact = bf16::from_f32(value).to_f32().to_bits() == value.to_bits();
                     assert!(off <= f64::from(value.abs()) / 100.0, "{found}, {value}");
@@ -405,9 +396,9 @@ mod tests {
         assert_eq!(assigned.encoded_bytes(5, 3).0, 20 + 15);
         let row: Vec<f32> = (0_u8..15).map(f32::from).collect();
         let bytes = assigned.encode(&Rows::new(&row, 3), known);
-        let decoded = assigned.decode(&bytes, 5, 3, known).unwrap();
+        let decoded = assigned.decode(&bytes, [5, 3], known).unwrap();
         assert_eq!(decoded.len(), 15);
-        assert!(assigned.decode(&bytes, 5, 3, unknown).is_err());
+        assert!(assigned.decode(&bytes, [5, 3], unknown).is_err());
     }
 
     #[test]
@@ -415,7 +406,7 @@ mod tests {
         let rows = [1.0, f32::INFINITY, 2.0, 2.0];
         for bits in ROW_BITS {
             let bytes = uniform(bits).encode(&Rows::new(&rows, 2), KEY);
-            let decoded = uniform(bits).decode(&bytes, 2, 2, KEY).unwrap();
+            let decoded = uniform(bits).decode(&bytes, [2, 2], KEY).unwrap();
             assert!(decoded[0].is_nan() && decoded[1].is_nan());
             assert_eq!(decoded[2..], [2.0, 2.0]);
         }

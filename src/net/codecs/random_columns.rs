@@ -62,8 +62,7 @@ impl Selection for RandomColumns {
     fn recall(
         &self,
         _index: &[u8],
-        _rows: usize,
-        width: usize,
+        [_, width]: [usize; 2],
         key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(Columns::Same(self.columns(width, key)))

@@ -59,8 +59,7 @@ impl Selection for RandomEntries {
     fn recall(
         &self,
         _index: &[u8],
-        rows: usize,
-        width: usize,
+        [rows, width]: [usize; 2],
         key: CodecKey,
     ) -> Result<Columns, NetError> {
         Ok(self.draw(rows, width, key))

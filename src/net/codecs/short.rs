@@ -138,21 +138,12 @@ impl<F: TwoBytes> Codec for Short<F> {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         let mut values = vec![0.0; rows * width];
         F::lengthen(bytes.as_chunks().0, &mut values);
         Ok(values)
-    }
-
-    fn is_lossless(&self) -> bool {
-        false
     }
 
     fn is_biased(&self) -> bool {
@@ -189,7 +180,7 @@ mod tests {
             for codec in [Box::new(F16) as Box<dyn Codec>, Box::new(BF16)] {
                 let (width, key) = (row.len(), CodecKey::new(0, 0, 0));
                 let bytes = codec.encode(&Rows::new(&row, width), key);
-                let decoded = codec.decode(&bytes, 1, width, key).unwrap();
+                let decoded = codec.decode(&bytes, [1, width], key).unwrap();
                 let pairs = row.iter().zip(&decoded);
                 let lost = squares(pairs.map(|(x, y)| f64::from(*x) - f64::from(*y)));
                 let all = squares(row.iter().map(|x| f64::from(*x)));
@@ -204,7 +195,7 @@ mod tests {
         ) {
             let (value, key) = (digits * 2_f32.powi(power), CodecKey::new(0, 0, 0));
             let bytes = F16.encode(&Rows::new(&[value], 1), key);
-            let decoded = F16.decode(&bytes, 1, 1, key).unwrap()[0];
+            let decoded = F16.decode(&bytes, [1, 1], key).unwrap()[0];
             prop_assert!((decoded - value).abs() <= value * 2_f32.powi(-11));
         }
     }

@@ -46,14 +46,9 @@ impl Codec for Signs {
         bytes
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
+        let [rows, width] = shape;
         if width == 0 {
             return Ok(Vec::new());
         }
@@ -76,10 +71,6 @@ impl Codec for Signs {
         Ok(values)
     }
 
-    fn is_lossless(&self) -> bool {
-        false
-    }
-
     fn is_biased(&self) -> bool {
         true
     }
@@ -99,7 +90,7 @@ mod tests {
         let row = [1.0, -2.0, 0.0, 5.0, -2.0];
         let bytes = Signs.encode(&Rows::new(&row, 5), key);
         assert_eq!(bytes.len(), 4 + 1);
-        let decoded = Signs.decode(&bytes, 1, 5, key).unwrap();
+        let decoded = Signs.decode(&bytes, [1, 5], key).unwrap();
         assert_eq!(decoded, [2.0, -2.0, 2.0, 2.0, -2.0]);
     }
 }

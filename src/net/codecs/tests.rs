@@ -110,7 +110,7 @@ proptest! {
     ) {
         let bytes = codec.encode(&Rows::new(&values, width), key);
         prop_assert_eq!(bytes.len() as u64, codec.encoded_bytes(rows, width).0, "{}", codec.name());
-        let decoded = codec.decode(&bytes, rows, width, key).unwrap();
+        let decoded = codec.decode(&bytes, [rows, width], key).unwrap();
         prop_assert_eq!(decoded.len(), values.len());
     }
 
@@ -124,8 +124,8 @@ proptest! {
         let (here, there) = (index.get(&here), index.get(&there));
         let bytes = here.encode(&Rows::new(&values, width), key);
         prop_assert_eq!(&bytes, &there.encode(&Rows::new(&values, width), key));
-        let decoded = there.decode(&bytes, rows, width, key).unwrap();
-        prop_assert_eq!(decoded, here.decode(&bytes, rows, width, key).unwrap());
+        let decoded = there.decode(&bytes, [rows, width], key).unwrap();
+        prop_assert_eq!(decoded, here.decode(&bytes, [rows, width], key).unwrap());
     }
 
     #[test]
@@ -139,7 +139,7 @@ proptest! {
         prop_assert_eq!(lossless.len(), 1 + 6 + 6);
         for codec in lossless {
             let bytes = codec.encode(&Rows::new(&values, 8), key);
-            let decoded = codec.decode(&bytes, 3, 8, key).unwrap();
+            let decoded = codec.decode(&bytes, [3, 8], key).unwrap();
             let decoded: Vec<u32> = decoded.into_iter().map(f32::to_bits).collect();
             prop_assert_eq!(&decoded, &bits, "{}", codec.name());
             prop_assert!(!codec.is_biased());
@@ -154,7 +154,7 @@ proptest! {
     ) {
         let expected = codec.encoded_bytes(rows, width).0 as usize;
         let length = if fits { expected } else { length };
-        match codec.decode(&noise[..length], rows, width, key) {
+        match codec.decode(&noise[..length], [rows, width], key) {
             Ok(decoded) => {
                 prop_assert_eq!(length, expected);
                 prop_assert_eq!(decoded.len(), rows * width);
@@ -170,7 +170,7 @@ proptest! {
     ) {
         let bytes = codec.encode(&Rows::new(&values, width), key);
         let is_corrupt = |bytes: &[u8]| {
-            let decoded = codec.decode(bytes, rows, width, key);
+            let decoded = codec.decode(bytes, [rows, width], key);
             matches!(decoded, Err(NetError::Corrupt { .. }))
         };
         let mut long = bytes.clone();
@@ -180,7 +180,7 @@ proptest! {
             prop_assert!(is_corrupt(&bytes[..at.index(bytes.len())]));
             let mut flipped = bytes.clone();
             flipped[at.index(bytes.len())] ^= 1 << bit;
-            if let Ok(decoded) = codec.decode(&flipped, rows, width, key) {
+            if let Ok(decoded) = codec.decode(&flipped, [rows, width], key) {
                 prop_assert_eq!(decoded.len(), rows * width);
             }
         }
@@ -192,7 +192,7 @@ proptest! {
     ) {
         let values: Vec<f32> = bits.into_iter().map(f32::from_bits).collect();
         let bytes = codec.encode(&Rows::new(&values, 8), key);
-        prop_assert_eq!(codec.decode(&bytes, 3, 8, key).unwrap().len(), 24);
+        prop_assert_eq!(codec.decode(&bytes, [3, 8], key).unwrap().len(), 24);
     }
 
     #[test]
@@ -208,7 +208,7 @@ proptest! {
         for codec in drawn {
             let through = |way| {
                 let key = CodecKey::new(1, 1, round).between(0, 1, way);
-                codec.decode(&codec.encode(&Rows::new(&ones, width), key), 3, width, key).unwrap()
+                codec.decode(&codec.encode(&Rows::new(&ones, width), key), [3, width], key).unwrap()
             };
             prop_assert_eq!(through(Way::Forward), through(Way::Back));
         }
@@ -240,7 +240,7 @@ fn sample(codec: &dyn Codec, rounds: u64) -> Sample {
     for round in 0..rounds {
         let key = CodecKey::new(11, 0, round);
         let bytes = codec.encode(&Rows::new(&ROWS, 16), key);
-        let decoded = codec.decode(&bytes, 2, 16, key).unwrap();
+        let decoded = codec.decode(&bytes, [2, 16], key).unwrap();
         for (sums, &value) in entries.iter_mut().zip(&decoded) {
             add(sums, f64::from(value));
         }
@@ -281,7 +281,7 @@ proptest! {
                 .map(|round| {
                     let key = CodecKey::new(seed, 0, round);
                     let bytes = codec.encode(&Rows::new(&row, width), key);
-                    let decoded = codec.decode(&bytes, 1, width, key).unwrap();
+                    let decoded = codec.decode(&bytes, [1, width], key).unwrap();
                     let lost = row.iter().zip(&decoded);
                     let lost: f64 = lost.map(|(x, y)| (f64::from(*x) - f64::from(*y)).powi(2)).sum();
                     if all > 0.0 { lost / all } else { lost }

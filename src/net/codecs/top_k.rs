@@ -151,13 +151,8 @@ impl Selection for TopK {
         bits.finish()
     }
 
-    fn recall(
-        &self,
-        index: &[u8],
-        rows: usize,
-        width: usize,
-        _key: CodecKey,
-    ) -> Result<Columns, NetError> {
+    fn recall(&self, index: &[u8], shape: [usize; 2], _key: CodecKey) -> Result<Columns, NetError> {
+        let [rows, width] = shape;
         let kept = self.kept(width);
         if kept == width {
             return Ok(Columns::Same(all_columns(width)));
@@ -217,7 +212,7 @@ mod tests {
         let row = [0.5, -3.0, 1.0, 2.0, 0.0, -2.0, 2.0, 1.0];
         let bytes = codec.encode(&Rows::new(&row, 8), KEY);
         assert_eq!(bytes.len(), 1 + 8);
-        let decoded = codec.decode(&bytes, 1, 8, KEY).unwrap();
+        let decoded = codec.decode(&bytes, [1, 8], KEY).unwrap();
         assert_eq!(decoded, [0.0, -3.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0]);
     }
 
@@ -236,7 +231,7 @@ mod tests {
         for places in [0b10_1101, 0b00_1101] {
             let mut bytes = vec![places];
             bytes.extend([0; 8]);
-            let error = codec.decode(&bytes, 1, 8, KEY).unwrap_err();
+            let error = codec.decode(&bytes, [1, 8], KEY).unwrap_err();
             assert!(error.to_string().contains("row 0"), "{error}");
         }
     }

@@ -146,12 +146,7 @@ struct Message {
 #[derive(Clone, Debug)]
 struct Transmission {
     flow: FlowId,
-    to: usize,
-    payload: Bytes,
-    wire: Bytes,
-    latency: Seconds,
-    links: Vec<LinkId>,
-    channel: Option<Channel>,
+    message: Message,
     bundle: BundleId,
 }
 
@@ -323,7 +318,11 @@ impl Fabric {
     pub(crate) fn stalled(&self) -> Option<NetError> {
         // The first that was sent, which does not depend on slots.
         let waits = self.transmitting.iter().flatten().min_by_key(|t| t.flow)?;
-        let link = waits.links.iter().find(|link| self.down[link.0] > 0)?;
+        let link = waits
+            .message
+            .links
+            .iter()
+            .find(|link| self.down[link.0] > 0)?;
         Some(NetError::LinkDown {
             link: self.topology.links()[link.0].name.clone(),
             since: self.topology.down_since(*link, self.now).to_string(),
@@ -375,7 +374,7 @@ impl Fabric {
         for slot in begun {
             if let Some(transmission) = &self.transmitting[slot as usize] {
                 let link = self.sharing.bottleneck(transmission.bundle);
-                let bytes = transmission.wire.0 as f64;
+                let bytes = transmission.message.wire.0 as f64;
                 self.progress.begin(slot, bytes, link, now);
             }
         }
@@ -417,13 +416,7 @@ impl Fabric {
     fn begin(&mut self, flow: FlowId, message: Message) -> Option<u32> {
         // A flow over no links has no fair rate, and one of no bytes needs none.
         if message.links.is_empty() || message.wire == Bytes::ZERO {
-            let arriving = Arriving {
-                channel: message.channel,
-                to: message.to,
-                payload: message.payload,
-                taken: message.from == message.to,
-            };
-            self.ended(flow, message.latency, arriving);
+            self.ended(flow, &message, message.from == message.to);
             return None;
         }
         let bundle = self.sharing.insert(&message.links, message.cap);
@@ -435,12 +428,7 @@ impl Fabric {
         self.members.add(bundle, slot);
         self.transmitting[slot as usize] = Some(Transmission {
             flow,
-            to: message.to,
-            payload: message.payload,
-            wire: message.wire,
-            latency: message.latency,
-            links: message.links,
-            channel: message.channel,
+            message,
             bundle,
         });
         Some(slot)
@@ -450,25 +438,25 @@ impl Fabric {
         let Some(done) = self.transmitting[slot as usize].take() else {
             return;
         };
-        for link in &done.links {
-            self.carried[link.0] += done.wire;
+        for link in &done.message.links {
+            self.carried[link.0] += done.message.wire;
         }
         self.sharing.remove(done.bundle);
         self.members.remove(done.bundle, slot);
         self.free.push(slot);
-        let arriving = Arriving {
-            channel: done.channel,
-            to: done.to,
-            payload: done.payload,
-            taken: false,
-        };
-        self.ended(done.flow, done.latency, arriving);
+        self.ended(done.flow, &done.message, false);
     }
 
     /// The last byte has left: the message arrives a latency later, and the next of its channel may
     /// start.
-    fn ended(&mut self, flow: FlowId, latency: Seconds, arriving: Arriving) {
-        let mut arrival = self.now + latency;
+    fn ended(&mut self, flow: FlowId, message: &Message, taken: bool) {
+        let arriving = Arriving {
+            channel: message.channel,
+            to: message.to,
+            payload: message.payload,
+            taken,
+        };
+        let mut arrival = self.now + message.latency;
         let Some(name) = arriving.channel else {
             self.arriving.insert((arrival, flow), arriving);
             return;

@@ -1,7 +1,7 @@
 //! What is in flight at a moment, relative to it.
 
 use super::super::Seconds;
-use super::{Channel, Fabric, Message};
+use super::{Channel, Fabric, Message, Transmission};
 
 /// A share of the time since the beginning by which rounding might part two things of one instant.
 const INSTANT: f64 = 1e-12;
@@ -107,12 +107,13 @@ impl Fabric {
         let mut all: Vec<_> = slots
             .filter_map(|(at, it)| Some((at, it.as_ref()?)))
             .collect();
-        all.sort_by_key(|(_, it)| (it.channel, it.flow));
+        all.sort_by_key(|(_, it)| (it.message.channel, it.flow));
         into.count(all.len());
-        for (slot, it) in all {
-            into.channel(it.channel);
-            into.counts([it.to, it.payload.0 as usize, it.wire.0 as usize]);
-            let links = it.links.iter();
+        for (slot, Transmission { message, .. }) in all {
+            into.channel(message.channel);
+            let (payload, wire) = (message.payload.0 as usize, message.wire.0 as usize);
+            into.counts([message.to, payload, wire]);
+            let links = message.links.iter();
             let width = links.map(|link| self.topology.links()[link.0].bandwidth);
             let narrowest = width.map(super::super::Bandwidth::bytes_per_second);
             let narrowest = narrowest.fold(f64::INFINITY, f64::min);

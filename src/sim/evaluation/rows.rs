@@ -1,6 +1,6 @@
 //! Rows as they travel from their owners to who reads them in an evaluation, nothing rounded.
 
-use crate::graph::Features;
+use crate::graph::{Features, SparseRows};
 use crate::model::Matrix;
 use crate::net::{floats, to_bytes};
 use crate::sim::SimError;
@@ -25,16 +25,12 @@ pub(super) fn packed_rows(rows: &Matrix, sent: &[u32]) -> Vec<u8> {
 /// and the values.
 pub(super) fn packed_features(features: &Features, sent: &[u32]) -> Vec<u8> {
     match features.select(sent) {
-        Features::Sparse {
-            offsets,
-            columns,
-            values,
-            ..
-        } => {
+        Features::Sparse(rows) => {
             // A row has no more values than columns, which are numbered in 32 bits.
-            let lengths = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as u32);
-            let numbers = lengths.chain(columns).flat_map(u32::to_le_bytes);
-            numbers.chain(to_bytes(&values)).collect()
+            let lengths = rows.lengths().map(|length| length as u32);
+            let numbers = lengths.chain(rows.columns.iter().copied());
+            let numbers = numbers.flat_map(u32::to_le_bytes);
+            numbers.chain(to_bytes(&rows.values)).collect()
         }
         Features::Dense { values, .. } => to_bytes(&values),
         coded @ Features::Coded(_) => {
@@ -73,16 +69,11 @@ pub(super) fn append_features(
     let width = own.width();
     let mut all = own.clone().decoded();
     match &mut all {
-        Features::Sparse {
-            offsets,
-            columns,
-            values,
-            ..
-        } => {
+        Features::Sparse(sparse) => {
             for (count, bytes) in halo {
-                append_sparse(*count, bytes, (offsets, columns, values)).ok_or_else(broken)?;
+                append_sparse(*count, bytes, sparse).ok_or_else(broken)?;
             }
-            offsets.resize(rows + 1, values.len());
+            sparse.offsets.resize(rows + 1, sparse.values.len());
         }
         Features::Dense { values, .. } => {
             values.reserve_exact((rows * width).saturating_sub(values.len()));
@@ -100,26 +91,22 @@ pub(super) fn append_features(
 }
 
 /// Appends rows of [`packed_features`]; nothing where there are not so many.
-fn append_sparse(
-    count: usize,
-    bytes: &[u8],
-    (offsets, columns, values): (&mut Vec<usize>, &mut Vec<u32>, &mut Vec<f32>),
-) -> Option<()> {
+fn append_sparse(count: usize, bytes: &[u8], rows: &mut SparseRows) -> Option<()> {
     let numbers = |bytes: &[u8]| -> Vec<u32> {
         let words = bytes.as_chunks().0.iter();
         words.map(|&word| u32::from_le_bytes(word)).collect()
     };
     let (lengths, rest) = bytes.split_at_checked(4 * count)?;
-    let mut end = values.len();
+    let mut end = rows.values.len();
     for length in numbers(lengths) {
         end += length as usize;
-        offsets.push(end);
+        rows.offsets.push(end);
     }
-    let stored = end - values.len();
-    let (of_columns, of_values) = rest.split_at_checked(4 * stored)?;
-    columns.extend(numbers(of_columns));
-    values.extend(floats(of_values));
-    (values.len() == end).then_some(())
+    let stored = end - rows.values.len();
+    let (columns, values) = rest.split_at_checked(4 * stored)?;
+    rows.columns.extend(numbers(columns));
+    rows.values.extend(floats(values));
+    (rows.values.len() == end).then_some(())
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Arrived, Kernel, Parcel, Phase, Tag, parcels, sizes};
-use crate::net::{FlowId, Inbox, Message, NetError, Outbox, Seconds, TrafficKind, pairwise_rounds};
-use crate::sim::plan;
+use super::{Arrived, Kernel, Parcel, Phase, Tag};
+use crate::net::{FlowId, Inbox, Message, Seconds, pairwise_rounds};
 
 /// What one worker does in one round.
 pub(super) struct Round {
@@ -37,40 +36,13 @@ pub(super) struct Exchanged {
 impl Kernel {
     /// Starts a pairwise exchange at the worker's clock. Those of the same kind and layer take
     /// place one after another.
-    pub(crate) fn start_pairwise(
-        &mut self,
-        rank: usize,
-        outbox: Outbox,
-        expect: &[usize],
-    ) -> Result<(), NetError> {
-        let (kind, layer) = (outbox.kind, outbox.layer);
-        self.start_rounds(rank, Tag::Pairwise { kind, layer }, parcels(outbox), expect)
-    }
-
-    /// As [`Self::start_pairwise`], by sizes alone.
-    pub(crate) fn start_pairwise_sizes(
-        &mut self,
-        rank: usize,
-        exchange: &plan::Exchange,
-    ) -> Result<(), NetError> {
-        let (kind, layer) = (exchange.kind, exchange.layer);
-        let expect: Vec<usize> = exchange.from.iter().map(|&peer| peer as usize).collect();
-        self.start_rounds(
-            rank,
-            Tag::Pairwise { kind, layer },
-            sizes(exchange),
-            &expect,
-        )
-    }
-
-    fn start_rounds(
+    pub(super) fn start_rounds(
         &mut self,
         rank: usize,
         tag: Tag,
         parcels: Vec<Parcel>,
         expect: &[usize],
-    ) -> Result<(), NetError> {
-        self.check_receivers(rank, &parcels)?;
+    ) {
         let outgoing = parcels.into_iter().map(|parcel| (parcel.peer, parcel));
         let mut outgoing: BTreeMap<usize, Parcel> = outgoing.collect();
         let rounds = pairwise_rounds(rank, self.workers())
@@ -93,12 +65,6 @@ impl Kernel {
             expects: !expect.is_empty(),
         });
         self.progress_exchanges(rank);
-        Ok(())
-    }
-
-    /// Waits for the oldest pairwise exchange of a kind and layer.
-    pub(crate) fn finish_pairwise(&mut self, rank: usize, kind: TrafficKind, layer: u32) {
-        self.block(rank, Phase::Exchanging(Tag::Pairwise { kind, layer }));
     }
 
     /// A worker that waits for a pairwise exchange goes on when it has come to its end, at that

@@ -1,7 +1,7 @@
 //! Messages within the kernel: on their way in, in flight, and arrived.
 
 use super::route::Route;
-use crate::net::{Bytes, Message, Outbox, Seconds};
+use crate::net::{Bytes, Message, Outbox, Seconds, TrafficKind};
 use crate::sim::plan;
 
 /// A message on its way into the kernel; played plans have sizes alone.
@@ -11,22 +11,54 @@ pub(super) struct Parcel {
     pub(super) payload: Vec<u8>,
 }
 
-pub(super) fn parcels(outbox: Outbox) -> Vec<Parcel> {
-    let parcel = |message: Message| Parcel {
-        peer: message.peer,
-        bytes: Bytes(message.payload.len() as u64),
-        payload: message.payload,
-    };
-    outbox.messages.into_iter().map(parcel).collect()
+/// What a worker waits for at the end of an exchange: a message from each of these.
+pub(crate) struct Expected {
+    pub(crate) kind: TrafficKind,
+    pub(crate) layer: u32,
+    pub(crate) from: Vec<usize>,
 }
 
-pub(super) fn sizes(exchange: &plan::Exchange) -> Vec<Parcel> {
-    let parcel = |&(peer, bytes): &(u32, Bytes)| Parcel {
-        peer: peer as usize,
-        bytes,
-        payload: Vec::new(),
-    };
-    exchange.to.iter().map(parcel).collect()
+/// An exchange as a worker starts it.
+pub(crate) struct Started {
+    pub(super) parcels: Vec<Parcel>,
+    pub(super) expected: Expected,
+}
+
+impl From<Outbox> for Started {
+    fn from(outbox: Outbox) -> Self {
+        let parcel = |message: Message| Parcel {
+            peer: message.peer,
+            bytes: Bytes(message.payload.len() as u64),
+            payload: message.payload,
+        };
+        Self {
+            parcels: outbox.messages.into_iter().map(parcel).collect(),
+            expected: Expected {
+                kind: outbox.kind,
+                layer: outbox.layer,
+                from: outbox.expect,
+            },
+        }
+    }
+}
+
+/// By sizes alone.
+impl From<&plan::Exchange> for Started {
+    fn from(exchange: &plan::Exchange) -> Self {
+        let parcel = |&(peer, bytes): &(u32, Bytes)| Parcel {
+            peer: peer as usize,
+            bytes,
+            payload: Vec::new(),
+        };
+        Self {
+            parcels: exchange.to.iter().map(parcel).collect(),
+            expected: Expected {
+                kind: exchange.kind,
+                layer: exchange.layer,
+                from: exchange.from.iter().map(|&peer| peer as usize).collect(),
+            },
+        }
+    }
 }
 
 /// In the order in which a worker sends them: it begins with the worker after it. From the same one

@@ -12,11 +12,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::parcel::{Arrived, Parcel, from_next, parcels, sizes};
+use super::parcel::{Arrived, Parcel, from_next};
 use super::route::{Route, Tag, lane};
 use super::{Actor, Kernel};
-use crate::net::{Bytes, FlowId, Lane, NetError, Outbox, Seconds, TrafficKind, Transfer};
-use crate::sim::plan;
+use crate::net::{Bytes, FlowId, Lane, Seconds, Transfer};
 use crate::sim::trace::Flight;
 
 /// The exchanges that are under way.
@@ -114,29 +113,7 @@ impl Relays {
 
 impl Kernel {
     /// Begins an exchange in two stages.
-    pub(crate) fn start_relayed(&mut self, rank: usize, outbox: Outbox) -> Result<(), NetError> {
-        let (kind, layer) = (outbox.kind, outbox.layer);
-        self.relay(rank, kind, layer, parcels(outbox))
-    }
-
-    /// As [`Self::start_relayed`], by sizes alone.
-    pub(crate) fn start_relayed_sizes(
-        &mut self,
-        rank: usize,
-        exchange: &plan::Exchange,
-    ) -> Result<(), NetError> {
-        self.relay(rank, exchange.kind, exchange.layer, sizes(exchange))
-    }
-
-    fn relay(
-        &mut self,
-        rank: usize,
-        kind: TrafficKind,
-        layer: u32,
-        parcels: Vec<Parcel>,
-    ) -> Result<(), NetError> {
-        self.check_receivers(rank, &parcels)?;
-        let tag = Tag::Exchange { kind, layer };
+    pub(super) fn relay(&mut self, rank: usize, tag: Tag, parcels: Vec<Parcel>) {
         let Actor { clock, epoch, .. } = self.actors[rank];
         let (machine, own) = (self.relays.machine(rank), self.relays.within(rank));
         let size = self.relays.size(machine);
@@ -173,7 +150,6 @@ impl Kernel {
             self.send_bundle((rank, to), Some((place, by)), clock, held);
         }
         (0..size).for_each(|by| self.pass_on(place, by));
-        Ok(())
     }
 
     fn send_bundle(
@@ -294,10 +270,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::net::{Fabric, Framing, LinkId, Message, NetworkSpec, Topology};
+    use crate::net::{
+        ExchangeKind, Fabric, Framing, LinkId, Message, NetworkSpec, Outbox, Topology, TrafficKind,
+    };
+    use crate::sim::plan;
     use crate::sim::trace::Trace;
 
     const KIND: TrafficKind = TrafficKind::Activation;
+    const HOW: ExchangeKind = ExchangeKind::Hierarchical;
 
     fn topology(workers: usize, machine: &str) -> Arc<Topology> {
         let text = format!(
@@ -323,15 +303,15 @@ mod tests {
             kernel.compute(rank, Seconds(late * rank as f64));
             let others = || (0..workers).filter(|&other| other != rank);
             let to = others().filter(|&to| bytes[rank][to] > 0);
+            let from = others().filter(|&from| bytes[from][rank] > 0);
             let exchange = plan::Exchange {
                 kind: KIND,
                 layer: 0,
                 to: to.map(|to| (to as u32, Bytes(bytes[rank][to]))).collect(),
-                from: Vec::new(),
+                from: from.map(|from| from as u32).collect(),
             };
-            kernel.start_relayed_sizes(rank, &exchange).unwrap();
-            let from = others().filter(|&from| bytes[from][rank] > 0).collect();
-            kernel.receive(rank, KIND, 0, from);
+            let expected = kernel.start_exchange(rank, HOW, &exchange).unwrap();
+            kernel.finish_exchange(rank, HOW, expected);
             if !kernel.is_runnable(rank) {
                 kernel.pass_turn();
             }
@@ -396,26 +376,29 @@ mod tests {
             if rank == 0 && number == 0 {
                 outbox.messages.push(to_last(vec![9; 5_000]));
             }
+            if rank == 3 {
+                outbox.expect = (usize::from(number)..2).collect();
+            }
             if rank == 1 {
                 outbox.messages.push(to_last(vec![number; 10]));
             }
             outbox
         };
         let mut received = Vec::new();
+        let mut expected = Vec::new();
         while let Some(rank) = kernel.turn() {
             if !begun[rank] {
                 begun[rank] = true;
-                for number in [0, 1] {
-                    kernel.start_relayed(rank, outbox(rank, number)).unwrap();
-                }
+                let start = |number| kernel.start_exchange(rank, HOW, outbox(rank, number));
+                expected = [0, 1].map(start).map(Result::unwrap).into();
                 if rank != 3 {
                     kernel.finish(rank);
                     continue;
                 }
-                kernel.receive(rank, KIND, 0, vec![0, 1]);
+                kernel.finish_exchange(rank, HOW, expected.remove(0));
             } else if received.is_empty() {
                 received.push(kernel.take_inbox(rank));
-                kernel.receive(rank, KIND, 0, vec![1]);
+                kernel.finish_exchange(rank, HOW, expected.remove(0));
             } else {
                 received.push(kernel.take_inbox(rank));
                 kernel.finish(rank);

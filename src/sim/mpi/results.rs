@@ -2,11 +2,8 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::net::{Bytes, CodingError, Lane, NetError, Seconds, TrafficKind};
+use crate::net::{Bytes, CodingError, Lane, NetError, Seconds};
 use crate::sim::{Outcome, WorkerTimes};
-
-/// A lane, as it travels.
-type FlatLane = (u32, u32, u32, TrafficKind);
 
 /// The part of an [`Outcome`] that a process has by itself.
 #[derive(Serialize, Deserialize)]
@@ -17,23 +14,10 @@ pub(super) struct Part {
     exposed: f64,
     waiting: f64,
     /// Epoch, lane, payload of one message, number of messages.
-    ledger: Vec<(usize, FlatLane, u64, u64)>,
-    coding_errors: Vec<(usize, FlatLane, f64, f64)>,
+    ledger: Vec<(usize, Lane, u64, u64)>,
+    coding_errors: Vec<(usize, Lane, CodingError)>,
     parameters: usize,
     peak_memory_bytes: u64,
-}
-
-const fn flat(lane: Lane) -> FlatLane {
-    (lane.layer, lane.from, lane.to, lane.kind)
-}
-
-const fn lane((layer, from, to, kind): FlatLane) -> Lane {
-    Lane {
-        layer,
-        from,
-        to,
-        kind,
-    }
 }
 
 impl Part {
@@ -43,7 +27,7 @@ impl Part {
         let messages = outcome.ledger.iter().flat_map(|(epoch, traffic)| {
             traffic
                 .iter()
-                .map(move |(lane, payload, count)| (epoch, flat(lane), payload.0, count))
+                .map(move |(lane, payload, count)| (epoch, lane, payload.0, count))
         });
         let errors = outcome.coding_errors.iter();
         Self {
@@ -54,7 +38,7 @@ impl Part {
             waiting: times.waiting.0,
             ledger: messages.collect(),
             coding_errors: errors
-                .map(|(&(epoch, lane), error)| (epoch, flat(lane), error.lost, error.sent))
+                .map(|(&(epoch, lane), error)| (epoch, lane, *error))
                 .collect(),
             parameters: outcome.parameters,
             peak_memory_bytes: outcome.peak_memory_bytes,
@@ -70,13 +54,14 @@ impl Part {
             exposed: Seconds(self.exposed),
             waiting: Seconds(self.waiting),
         });
-        for (epoch, at, payload, count) in self.ledger {
-            let (lane, payload) = (lane(at), Bytes(payload));
-            outcome.ledger.record_many(epoch, lane, payload, count);
+        for (epoch, lane, payload, count) in self.ledger {
+            outcome
+                .ledger
+                .record_many(epoch, lane, Bytes(payload), count);
         }
-        for (epoch, at, lost, sent) in self.coding_errors {
-            let so_far = outcome.coding_errors.entry((epoch, lane(at))).or_default();
-            *so_far = so_far.plus(CodingError { lost, sent });
+        for (epoch, lane, error) in self.coding_errors {
+            let so_far = outcome.coding_errors.entry((epoch, lane)).or_default();
+            *so_far = so_far.plus(error);
         }
         // The largest: a process that stated none has 0.
         outcome.parameters = outcome.parameters.max(self.parameters);
@@ -110,7 +95,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::net::Ledger;
+    use crate::net::{Ledger, TrafficKind};
 
     fn outcome(from: u32, clock: f64) -> Outcome {
         let to = 1 - from;

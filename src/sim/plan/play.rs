@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::repeats::{Mark, Marks, Multiplied};
-use super::{Decision, Exchange, Phase, Planner, Timeline};
-use crate::net::{ExchangeKind, Fabric, Ledger, Seconds, Snapshot};
+use super::{Decision, Phase, Planner, Timeline};
+use crate::net::{Fabric, Ledger, Seconds, Snapshot};
 use crate::sim::engine::Cluster;
-use crate::sim::kernel::{Kernel, Since, WorkerTimes};
+use crate::sim::kernel::{Expected, Kernel, Since, WorkerTimes};
 use crate::sim::{ComputeTiming, SimError, Trace};
 
 /// What became of a plan that was played.
@@ -58,7 +58,7 @@ struct Place {
     epoch: usize,
     /// Whom it expects messages from, by exchange: the oldest of a kind and layer is waited for
     /// first.
-    expects: Vec<Exchange>,
+    expects: Vec<Expected>,
     /// Collectives that it started, and the next one it waits for.
     started: u64,
     collected: u64,
@@ -90,7 +90,7 @@ impl Place {
             into.counts([expected.kind as usize, expected.layer as usize]);
             into.count(expected.from.len());
             for &peer in &expected.from {
-                into.count(peer as usize);
+                into.count(peer);
             }
         }
     }
@@ -440,33 +440,20 @@ impl<'a> Player<'a> {
                 self.kernel.compute_all(rank, time, busy);
             }
             Phase::Start(exchange) => {
-                match self.cluster.exchange {
-                    ExchangeKind::Direct => self.kernel.send_sizes(rank, exchange)?,
-                    ExchangeKind::Pairwise => self.kernel.start_pairwise_sizes(rank, exchange)?,
-                    ExchangeKind::Hierarchical => {
-                        self.kernel.start_relayed_sizes(rank, exchange)?;
-                    }
-                }
-                place.expects.push(Exchange {
-                    to: Vec::new(),
-                    ..exchange.clone()
-                });
+                let how = self.cluster.exchange;
+                let expected = self.kernel.start_exchange(rank, how, exchange)?;
+                place.expects.push(expected);
             }
             Phase::Finish(kind, layer) => {
-                let of = |one: &Exchange| (one.kind, one.layer) == (*kind, *layer);
+                let of = |one: &Expected| (one.kind, one.layer) == (*kind, *layer);
                 let Some(at) = place.expects.iter().position(of) else {
                     return Err(SimError::Strategy(format!(
                         "the plan of worker {rank} waits for {kind} of layer {layer} that it did not start"
                     )));
                 };
-                let exchange = place.expects.remove(at);
-                match self.cluster.exchange {
-                    _ if exchange.from.is_empty() => {}
-                    ExchangeKind::Direct | ExchangeKind::Hierarchical => {
-                        let from = exchange.from.iter().map(|&peer| peer as usize).collect();
-                        self.kernel.receive(rank, *kind, *layer, from);
-                    }
-                    ExchangeKind::Pairwise => self.kernel.finish_pairwise(rank, *kind, *layer),
+                let (how, expected) = (self.cluster.exchange, place.expects.remove(at));
+                if !expected.from.is_empty() {
+                    self.kernel.finish_exchange(rank, how, expected);
                 }
             }
             Phase::Reduce(collective, kind) => {

@@ -256,24 +256,12 @@ impl Codec for Compensated {
         }
     }
 
-    fn decode(
-        &self,
-        bytes: &[u8],
-        rows: usize,
-        width: usize,
-        key: CodecKey,
-    ) -> Result<Vec<f32>, NetError> {
-        check_length(self, bytes, [rows, width], key)?;
+    fn decode(&self, bytes: &[u8], shape: [usize; 2], key: CodecKey) -> Result<Vec<f32>, NetError> {
+        check_length(self, bytes, shape, key)?;
         Ok(match key.lane {
-            Some(lane) if lane.way == Way::Forward => {
-                self.decode_forward(bytes, [rows, width], key, lane)
-            }
-            _ => self.buckets.decode(bytes, rows, width),
+            Some(lane) if lane.way == Way::Forward => self.decode_forward(bytes, shape, key, lane),
+            _ => self.buckets.decode(bytes, shape[0], shape[1]),
         })
-    }
-
-    fn is_lossless(&self) -> bool {
-        false
     }
 
     fn is_biased(&self) -> bool {
@@ -331,7 +319,7 @@ mod tests {
             let bytes = sender.encode(&Rows::new(&rows, WIDTH), key);
             let expected = sender.message_bytes(6, WIDTH, key);
             assert_eq!(bytes.len() as u64, expected.0, "round {round}");
-            reader.decode(&bytes, 6, WIDTH, key).unwrap()
+            reader.decode(&bytes, [6, WIDTH], key).unwrap()
         };
         (0..rounds).map(one).collect()
     }
@@ -383,7 +371,7 @@ mod tests {
         for round in 0..u64::from(ROUNDS) {
             let key = key(round, Way::Back);
             let bytes = sender.encode(&Rows::new(&gradient, WIDTH), key);
-            let decoded = reader.decode(&bytes, 6, WIDTH, key).unwrap();
+            let decoded = reader.decode(&bytes, [6, WIDTH], key).unwrap();
             sum.iter_mut()
                 .zip(decoded)
                 .for_each(|(sum, value)| *sum += f64::from(value));
@@ -405,7 +393,7 @@ mod tests {
         let reader = coder(5);
         for round in [0, 1] {
             let key = key(round, Way::Forward);
-            assert!(reader.decode(&[1, 2, 3], 6, WIDTH, key).is_err());
+            assert!(reader.decode(&[1, 2, 3], [6, WIDTH], key).is_err());
         }
     }
 }

@@ -353,7 +353,7 @@ impl Crossing {
                 let wire = wire.between(worker.rank(), message.peer, Way::Back);
                 let values = wire
                     .codec
-                    .decode(&message.payload, rows.len(), width, wire.key)?;
+                    .decode(&message.payload, [rows.len(), width], wire.key)?;
                 for (&row, values) in rows.iter().zip(values.chunks_exact(width)) {
                     let target = &mut sum[row as usize * width..][..width];
                     for (total, value) in target.iter_mut().zip(values) {
@@ -412,7 +412,7 @@ impl Crossing {
         let read = self.receives[message.peer].len();
         let rows = block.map_or(read, |block| block.rows);
         let wire = wire.between(message.peer, worker.rank(), Way::Forward);
-        let all = (wire.codec).decode(&message.payload, rows, width, wire.key)?;
+        let all = (wire.codec).decode(&message.payload, [rows, width], wire.key)?;
         Ok(match block {
             Some(block) => block.cut(&all, width),
             None => all,

@@ -202,7 +202,7 @@ pub fn receive_features(
             let count = asked.by_me[message.peer].len();
             let wire = wire.between(message.peer, rank, Way::Forward);
             let payload = &message.payload;
-            rows.extend(wire.codec.decode(payload, count, width, wire.key)?);
+            rows.extend(wire.codec.decode(payload, [count, width], wire.key)?);
         }
         Ok(rows)
     })

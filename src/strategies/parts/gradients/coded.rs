@@ -27,14 +27,14 @@ impl Coded {
         key: CodecKey,
     ) -> Result<Vec<u8>, SimError> {
         let bytes = self.codec.encode(&Rows::new(values, values.len()), key);
-        let sent = self.codec.decode(&bytes, 1, values.len(), key)?;
+        let sent = self.codec.decode(&bytes, [1, values.len()], key)?;
         self.residual.keep(place, self.len, values, &sent);
         Ok(bytes)
     }
 
     /// Adds encoded values to as many others.
     pub(super) fn add(&self, bytes: &[u8], sum: &mut [f32], key: CodecKey) -> Result<(), SimError> {
-        let decoded = self.codec.decode(bytes, 1, sum.len(), key)?;
+        let decoded = self.codec.decode(bytes, [1, sum.len()], key)?;
         for (sum, value) in sum.iter_mut().zip(decoded) {
             *sum += value;
         }

@@ -52,13 +52,13 @@ impl Sum for Drawn {
         let mut sent = worker.compute(Activity::Exchange, |_| {
             self.residual.add_to(&mut values);
             let bytes = codec.encode(&Rows::new(&values, len), key);
-            let decoded = codec.decode(&bytes, 1, len, key)?;
+            let decoded = codec.decode(&bytes, [1, len], key)?;
             self.residual.keep(0, len, &values, &decoded);
             Ok::<Vec<f32>, SimError>(floats(&bytes).collect())
         })?;
         worker.all_reduce(&mut sent, Reduce::Sum, round.kind)?;
         worker.compute(Activity::Exchange, |_| {
-            Ok(codec.decode(&to_bytes(&sent), 1, len, key)?)
+            Ok(codec.decode(&to_bytes(&sent), [1, len], key)?)
         })
     }
 

@@ -102,7 +102,7 @@ impl Split {
             start += words;
             let key = key.between(owner, owner, Way::Back);
             let (bytes, len) = (&bytes[..self.bytes(owner)], self.chunk(owner).len());
-            all.extend(self.0.codec.decode(bytes, 1, len, key)?);
+            all.extend(self.0.codec.decode(bytes, [1, len], key)?);
         }
         Ok(all)
     }

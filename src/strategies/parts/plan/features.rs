@@ -67,7 +67,7 @@ fn stored(
     let (rows, width) = (features.dense_rows(nodes), features.width());
     let wire = wire.between(owner, reader, Way::Forward);
     let message = wire.codec.encode(&Rows::new(&rows, width), wire.key);
-    let decoded = wire.codec.decode(&message, nodes.len(), width, wire.key);
+    let decoded = wire.codec.decode(&message, [nodes.len(), width], wire.key);
     // What a codec made it can read.
     let decoded = decoded.unwrap_or_default();
     let stored = |row: &[f32]| row.iter().filter(|value| **value != 0.0).count();
