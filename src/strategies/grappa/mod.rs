@@ -197,7 +197,7 @@ impl Sweeping {
         };
         let (boundary, chunks) = (&self.setting.boundary, self.setting.chunks.as_deref());
         let law = self.setting.law.as_deref();
-        Layout::new(boundary, chunks, self.rules, super_epoch).by_law(law)
+        Layout::new(boundary, chunks, law, self.rules, super_epoch)
     }
 
     /// Hops over which expected coverage is taken: the halo completes the last one.
@@ -238,7 +238,7 @@ impl Training for Sweeping {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut model = worker.new_model();
         let gradients = self.options.gradients;
-        let mut learner = Learner::new(worker, gradients, &model, self.steps());
+        let mut learner = Learner::new(worker, gradients, &model, 0..self.steps());
         let mut loader = Loader::default();
         let mut loaded: Option<Loaded> = None;
         let mut taken = 0;
