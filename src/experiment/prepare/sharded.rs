@@ -119,7 +119,8 @@ impl Preparation<'_> {
 
 /// What the strategy has to know of other parts.
 fn others(cell: &Cell, strategy: &dyn Strategy) -> NeedsOfOthers {
-    strategy.needs_of_others(cell.settings.training.batch.is_some())
+    let batches = cell.settings.training.batch.is_some();
+    strategy.plans_from(batches).others
 }
 
 /// The part that a process has, as a data set of its own.

@@ -81,7 +81,8 @@ use std::sync::Arc;
 
 use super::parts::{LayerwiseTrainer, Learner, LocalGraph};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training,
 };
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, EdgeDegrees, Gnn, Input, targets};
@@ -133,16 +134,12 @@ impl Strategy for Grappa {
         Ok(Needs::of(partition, BatchUse::Possible))
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        true
-    }
-
-    fn plans_from_law(&self, _: bool) -> bool {
-        true
-    }
-
-    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
-        NeedsOfOthers::Boundary
+    fn plans_from(&self, _: bool) -> PlansFrom {
+        PlansFrom {
+            counts: true,
+            law: true,
+            others: NeedsOfOthers::Boundary,
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
