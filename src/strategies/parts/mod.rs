@@ -81,6 +81,6 @@ pub(crate) use schedule::HIGHEST_RATIO;
 pub use schedule::{Feedback, Schedule, ValidationMeasure};
 pub use staleness::Staleness;
 pub use stepwise::{Stepwise, sum_steps};
-pub(crate) use summed::{Lane, SummedPass, Totals, forward_lane};
+pub(crate) use summed::{Lane, SummedPass, Totals, forward_lane, lane_outbox};
 pub use when::When;
 pub use wire::{Wire, WireAt};

@@ -148,10 +148,19 @@ pub fn hand_out(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<
 
 /// A model on its way to `peer`.
 fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
-    worker.compute(Activity::Exchange, |_| Message {
-        peer,
-        payload: to_bytes(&parameters(model)),
-    })
+    worker.compute(Activity::Exchange, |_| floats_to(peer, &parameters(model)))
+}
+
+/// Numbers on their way to `peer`, as they are.
+pub(crate) fn floats_to(peer: usize, values: &[f32]) -> Message {
+    let payload = to_bytes(values);
+    Message { peer, payload }
+}
+
+/// Adds to each number its other.
+pub(crate) fn add(sums: &mut [f32], others: &[f32]) {
+    let pairs = sums.iter_mut().zip(others);
+    pairs.for_each(|(sum, other)| *sum += other);
 }
 
 /// So many numbers as they arrived.
