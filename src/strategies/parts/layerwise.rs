@@ -66,9 +66,9 @@ impl LocalGraph {
 pub struct LayerwiseTrainer {
     graph: LocalGraph,
     dropout: Dropout,
-    /// Where it sums gradients over workers itself, those of a layer while the layers below go back.
-    /// All workers must do so. Sums of more than two workers may have other last bits than if all
-    /// were summed at once, for the order of an element's terms can depend on its place.
+    /// Where it sums gradients over workers itself, those of a layer while the layers below go
+    /// back. All workers must do so. Sums of more than two workers may have other last bits than if
+    /// all were summed at once, for the order of an element's terms can depend on its place.
     pub(super) buckets: Option<Buckets>,
 }
 

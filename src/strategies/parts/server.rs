@@ -130,18 +130,16 @@ pub fn hand_out(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<
     if worker.rank() == SERVER {
         let peers = others(takes_part).into_iter();
         outbox.messages = peers.map(|peer| packed(worker, &model, peer)).collect();
-        worker.exchange(outbox)?;
-        return Ok(model);
+    } else if takes_part[worker.rank()] {
+        outbox.expect = vec![SERVER];
     }
-    if !takes_part[worker.rank()] {
-        worker.exchange(outbox)?;
-        return Ok(model);
-    }
-    outbox.expect = vec![SERVER];
     let inbox = worker.exchange(outbox)?;
+    let Some(message) = inbox.first() else {
+        return Ok(model);
+    };
     let count = parameter_count(&model);
     worker.compute(Activity::Exchange, |_| {
-        let values = unpacked(&inbox[0], count)?; // one message was expected
+        let values = unpacked(message, count)?;
         Ok(with_parameters(model, &values))
     })
 }
