@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::output::{Unwritten, columns, left_columns, print, print_json, tell};
-use super::project::{memory, moved, node_data, upper};
+use super::project::{memory, moved, node_data};
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
@@ -17,7 +17,7 @@ use crate::experiment::{
 };
 use crate::net::TrafficKind;
 use crate::report::format::{
-    bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds,
+    bytes, capitalised, counted, digits, factor, percent, percent_summary, seconds, upper,
 };
 use crate::strategies::{EpochKind, Registry};
 

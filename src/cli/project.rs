@@ -14,7 +14,7 @@ use crate::experiment::{
 };
 use crate::graph::DataSummary;
 use crate::net::{AllReduceChoice, TrafficKind};
-use crate::report::format::{bytes, seconds, with_repartition};
+use crate::report::format::{bytes, seconds, upper, with_repartition};
 use crate::report::{self, Projected};
 use crate::strategies::Registry;
 
@@ -196,15 +196,6 @@ pub(super) fn moved(cell: &Projection) -> u64 {
 pub(super) fn node_data(cell: &Projection) -> String {
     let node_data = bytes(cell.payload_of(TrafficKind::is_node_data) as f64);
     with_repartition(upper(cell, node_data), moved(cell) as f64)
-}
-
-/// With a sign where it is the most that it can be.
-pub(super) fn upper(cell: &Projection, text: String) -> String {
-    if cell.exact {
-        text
-    } else {
-        format!("≤ {text}")
-    }
 }
 
 /// The ends of bytes and time, where there are two.

@@ -85,10 +85,13 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         }
         _ => "",
     };
+    // All processes refuse it. By agreement one of them says so.
+    let refuse = |what: &str| {
+        let refused = Err(Error::from(SimError::Input(what.to_owned())));
+        engine.agree(refused, |()| Vec::new(), Error::is_input)
+    };
     if !refused.is_empty() {
-        let refused = Err(Error::from(SimError::Input(refused.to_owned())));
-        // All processes refuse it. By agreement one of them says so.
-        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+        refuse(refused)?;
     }
     let experiment = engine.agree(
         read_experiment(&args.experiment, registry),
@@ -98,8 +101,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     )?;
     if args.plan_seeds && experiment.claims.is_empty() {
         let what = "--plan-seeds says how many seeds claims need, and the file has no [[claim]]; leave it out, or add one";
-        let refused = Err(Error::from(SimError::Input(what.to_owned())));
-        engine.agree(refused, |()| Vec::new(), Error::is_input)?;
+        refuse(what)?;
     }
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(&experiment, args.part));

@@ -45,11 +45,12 @@ impl Manifest {
         base: &Path,
         command: &[String],
         engine: &Engine,
+        part: Option<Share>,
     ) -> Self {
         let resolved = experiment.resolved();
         let text = experiment.resolved_text();
         let hash = sha256(text.as_bytes());
-        let fixed = json!({
+        let mut fixed = json!({
             "name": experiment.name,
             "description": experiment.description,
             "version": env!("CARGO_PKG_VERSION"),
@@ -66,20 +67,15 @@ impl Manifest {
             "processes": engine.processes().unwrap_or(1),
             "machine": machine(),
         });
+        if let Some(part) = part {
+            fixed[PART] = json!(part);
+        }
         Self {
             fixed,
             started: now(),
             devices: Vec::new(),
             data: Vec::new(),
         }
-    }
-
-    /// Of a part of the runs alone, if it is one.
-    pub(super) fn of_part(mut self, part: Option<Share>) -> Self {
-        if let Some(part) = part {
-            self.fixed[PART] = json!(part);
-        }
-        self
     }
 
     /// What stands in it whatever becomes of the runs.

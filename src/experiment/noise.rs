@@ -154,39 +154,29 @@ impl Watch {
         // is of the run alone.
         self.slowest = 0.0;
         self.calibrate();
-        let now = Ticks::now();
         // Where too little time has passed, what was seen last still holds.
-        if let Some(share) = now
-            .zip(self.last)
-            .and_then(|(now, last)| now.others_since(last))
-        {
-            self.before = Some(share);
-        }
-        self.last = now;
+        self.before = self.others().or(self.before);
     }
 
     /// To be called just after it.
     pub(super) fn end(&mut self) -> Disturbance {
-        let now = Ticks::now();
-        let during = now
-            .zip(self.last)
-            .and_then(|(now, last)| now.others_since(last));
-        self.last = now;
+        let during = self.others();
         self.calibrate();
-        if during.is_some() {
-            // What others took during this run is what they took before the next.
-            let before = std::mem::replace(&mut self.before, during);
-            return self.seen(before, during);
-        }
-        self.seen(self.before, during)
-    }
-
-    fn seen(&self, before: Option<f64>, during: Option<f64>) -> Disturbance {
+        // What others took during this run is what they took before the next.
+        let next = during.or(self.before);
         Disturbance {
-            before,
+            before: std::mem::replace(&mut self.before, next),
             during,
             spread: Some(self.slowest / self.fastest),
         }
+    }
+
+    /// Share of the processors that others took since the last reading; none after too short a
+    /// time.
+    fn others(&mut self) -> Option<f64> {
+        let now = Ticks::now();
+        let last = std::mem::replace(&mut self.last, now);
+        now.zip(last).and_then(|(now, last)| now.others_since(last))
     }
 
     fn calibrate(&mut self) {

@@ -117,8 +117,8 @@ impl Runner<'_> {
             &self.base,
             &self.command,
             &self.engine,
-        )
-        .of_part(self.part);
+            self.part,
+        );
         let into = (self.out.as_path(), self.resume);
         let mut grid = Grid::new(
             self.experiment,

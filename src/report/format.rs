@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 pub(crate) use crate::digits::{bytes, counted, digits, seconds};
+use crate::experiment::Projection;
 use crate::experiment::statistics::Summary;
 
 /// The text with a capital first letter, for headings and sentences.
@@ -25,6 +26,15 @@ pub(crate) fn with_repartition(node_data: String, moved: f64) -> String {
         format!("{node_data} + {} repartitioned", bytes(moved))
     } else {
         node_data
+    }
+}
+
+/// With a `≤` where it is the most that it can be.
+pub(crate) fn upper(cell: &Projection, text: String) -> String {
+    if cell.exact {
+        text
+    } else {
+        format!("≤ {text}")
     }
 }
 

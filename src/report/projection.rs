@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::figures::projected;
-use super::{ReportError, html, remove, series, write_figure, write_file};
+use super::{ReportError, html, remove, series, write_figure, write_file, write_tables};
 use crate::experiment::rows::{Measured, RunRow, distinct};
 use crate::experiment::{Beside, Experiment, Notes, Projection, Verdicts};
-use crate::report::tables as report_tables;
 
 pub(crate) use tables::where_trained;
 
@@ -61,12 +60,7 @@ pub(crate) fn build(folder: &Path, made: &Projected) -> Result<Vec<PathBuf>, Rep
     if !made.verdicts.claims.is_empty() {
         tables.push(tables::claims(&made.verdicts.claims));
     }
-    for table in &tables {
-        for (extension, text) in report_tables::files(table) {
-            let name = format!("tables/{}.{extension}", table.name);
-            written.push(write_file(folder, &name, text.as_bytes())?);
-        }
-    }
+    written.extend(write_tables(folder, &tables)?);
     let shown: Vec<_> = (tables.iter())
         .filter(|table| table.name != tables::CLAIMS)
         .cloned()

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::looks;
 use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use super::tables::{Entry, Table, columns, files, markdown};
-use super::{ReportError, write_figure, write_file};
+use super::tables::{Entry, Table, columns, markdown};
+use super::{ReportError, write_figure, write_file, write_tables};
 use crate::experiment::rows::distinct;
 use crate::experiment::{EstimatorRow, EstimatorStudy};
 use crate::net::median;
@@ -35,11 +35,7 @@ pub(crate) fn write_estimator(
     rows: &[EstimatorRow],
 ) -> Result<Vec<PathBuf>, ReportError> {
     let mut written = vec![write_file(folder, "estimator.csv", csv(rows).as_bytes())?];
-    let table = against_none(rows);
-    for (extension, text) in files(&table) {
-        let name = format!("tables/{}.{extension}", table.name);
-        written.push(write_file(folder, &name, text.as_bytes())?);
-    }
+    written.extend(write_tables(folder, [against_none(rows)])?);
     if let Some(figure) = figure(rows, &study.figure) {
         written.extend(write_figure(folder, &figure)?.1);
     }

@@ -35,6 +35,6 @@ mod varco;
 pub use registration::{Registration, options};
 pub use registry::Registry;
 pub use strategy::{
-    BatchUse, EpochKind, Needs, NeedsOfOthers, OptionError, OptionInfo, Strategy, StrategyInfo,
-    Training, run, run_keeping,
+    BatchUse, EpochKind, Needs, NeedsOfOthers, OptionError, OptionInfo, PlansFrom, Strategy,
+    StrategyInfo, Training, run, run_keeping,
 };

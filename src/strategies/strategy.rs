@@ -48,26 +48,10 @@ pub trait Strategy: Send + Sync {
         Ok(Needs::of(asked.clone(), BatchUse::Never))
     }
 
-    /// Whether its plan, with or without mini-batches, follows from
-    /// [`BoundaryCounts`](crate::graph::BoundaryCounts) and the law of a graph alone, so that
-    /// graphs can be projected that nobody holds. Default: no, it reads the graph.
-    fn plans_from_counts(&self, batches: bool) -> bool {
+    /// What it plans from, with or without mini-batches. Default: all of the graph.
+    fn plans_from(&self, batches: bool) -> PlansFrom {
         let _ = batches;
-        false
-    }
-
-    /// Whether that plan, with or without mini-batches, asks the law where a sample or a chunk
-    /// leads, which is known of random parts alone. Default: no, how much crosses is enough.
-    fn plans_from_law(&self, batches: bool) -> bool {
-        let _ = batches;
-        false
-    }
-
-    /// What it has to know of the parts of others, with or without mini-batches, where a worker has
-    /// its own shard alone. Default: all of the graph, so that it does not train from shards.
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        let _ = batches;
-        NeedsOfOthers::Graph
+        PlansFrom::default()
     }
 
     /// The sizes of a layer as it is trained here, for devices that hold so much and no more.
@@ -84,8 +68,21 @@ pub trait Strategy: Send + Sync {
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError>;
 }
 
+/// What the plan of a strategy follows from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlansFrom {
+    /// [`BoundaryCounts`](crate::graph::BoundaryCounts) and the law of a graph are enough, so that
+    /// graphs can be projected that nobody holds.
+    pub counts: bool,
+    /// It asks the law where a sample or a chunk leads, which is known of random parts alone;
+    /// otherwise how much crosses is enough.
+    pub law: bool,
+    /// What it has to know of the parts of others where a worker has its own shard alone.
+    pub others: NeedsOfOthers,
+}
+
 /// What a strategy has to know of the parts of other workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NeedsOfOthers {
     /// How much there is: [`BoundaryCounts`](crate::graph::BoundaryCounts).
     Counts,
@@ -94,7 +91,8 @@ pub enum NeedsOfOthers {
     Boundary,
     /// Their edges, too: of a whole graph all but features and labels.
     Edges,
-    /// All of them.
+    /// All of them, so that it does not train from shards.
+    #[default]
     Graph,
 }
 

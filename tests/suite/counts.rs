@@ -96,7 +96,7 @@ fn what_plans_from_counts_plans_what_it_would_from_the_graph() {
                 ..Case::default()
             };
             let strategy = Case::strategy(name, options);
-            assert!(strategy.plans_from_counts(false), "{name} {options}");
+            assert!(strategy.plans_from(false).counts, "{name} {options}");
             let setting = case.setting(strategy.as_ref());
             let from_graph = planned(strategy.as_ref(), &setting);
             let from_counts = planned(strategy.as_ref(), &counts_alone(&setting));
@@ -191,7 +191,7 @@ fn strategies_that_read_the_graph_say_that_they_do() {
         ("train", "repartition_every = 2"),
     ] {
         assert!(
-            !Case::strategy(name, options).plans_from_counts(false),
+            !Case::strategy(name, options).plans_from(false).counts,
             "{name} {options}"
         );
     }

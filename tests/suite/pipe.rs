@@ -217,10 +217,11 @@ fn rest(
         .collect();
     let mut model = worker.new_model();
     let mut optimizer = worker.new_optimizer();
-    let mut halo = HaloExchange::new(worker);
-    if let Some(late) = late {
-        halo = halo.stale(late);
-    }
+    let when = When {
+        staleness: late,
+        ..When::default()
+    };
+    let mut halo = HaloExchange::by(worker, when);
     let trainer = LayerwiseTrainer::new(worker, LocalGraph::with_halo(worker));
     let epochs = worker.epochs();
     for epoch in 0..epochs {

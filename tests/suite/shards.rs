@@ -161,7 +161,7 @@ fn train(strategy: &dyn Strategy, setting: &Arc<Setting>) -> Outcome {
 fn assert_same(case: &Case, kind: &str, options: &str) {
     let strategy = Case::strategy(kind, options);
     let batches = case.batch.is_some();
-    let others = strategy.needs_of_others(batches);
+    let others = strategy.plans_from(batches).others;
     assert_ne!(others, NeedsOfOthers::Graph, "{kind} {options}");
     let setting = case.setting(strategy.as_ref());
     let folder = tempfile::tempdir().expect("a folder");

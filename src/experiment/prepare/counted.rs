@@ -58,7 +58,7 @@ impl Preparation<'_> {
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
         let batch = settings.training.batch.as_ref();
-        if !strategy.plans_from_counts(batch.is_some()) {
+        if !strategy.plans_from(batch.is_some()).counts {
             let whose = match batch {
                 Some(_) => {
                     "plans its mini-batches from the graph itself, and `dataset.counts` has only numbers; leave out \
@@ -143,7 +143,8 @@ impl Preparation<'_> {
         (counts, counted): (&CountSpec, &Counted),
     ) -> Result<Arc<CutFit>, Error> {
         let method = |what: &str| cell.refuse("partition.method", what.to_owned());
-        if strategy.plans_from_law(cell.settings.training.batch.is_some()) {
+        let batches = cell.settings.training.batch.is_some();
+        if strategy.plans_from(batches).law {
             if cell.settings.partition.method == PartitionMethod::Random {
                 let what = format!(
                     "divides the graph by \"{}\" itself, and with `dataset.counts` it is known of random parts alone where a \

@@ -7,12 +7,12 @@ use super::super::Error;
 use super::super::config::{Cell, ConfigError};
 use super::counted::empty;
 use super::refusals::{fits, misfit, trains};
+use super::whole::cut;
 use super::{Parts, Preparation};
 use crate::graph::{
     Dataset, DatasetSpec, GraphError, Metric, Partition, PartitionMethod, Shards, Whole,
 };
-use crate::model::{LayerSpec, ModelSpec};
-use crate::sim::{Setting, divide};
+use crate::sim::Setting;
 use crate::strategies::{Needs, NeedsOfOthers, Strategy};
 
 impl Preparation<'_> {
@@ -83,9 +83,6 @@ impl Preparation<'_> {
         };
         let mut devices = self.open(cell)?;
         fits(cell, &dataset, needs)?;
-        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        let layer = |layer| strategy.layer(&model, layer);
-        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         let setting = self.assemble(cell, seed, dataset, parts, Vec::new())?;
         let setting = Setting {
             shards: Some(shards),
@@ -95,7 +92,7 @@ impl Preparation<'_> {
             Some(shards) if alone => own(&setting, shards, self.engine.rank()).map_err(wrong)?,
             _ => Arc::clone(&setting.dataset),
         };
-        divide(&mut devices, &layers, &computed).map_err(|what| cell.refuse("device.*", what))?;
+        cut(&mut devices, cell, strategy, &computed)?;
         Ok(Setting { devices, ..setting })
     }
 
@@ -122,7 +119,8 @@ impl Preparation<'_> {
 
 /// What the strategy has to know of other parts.
 fn others(cell: &Cell, strategy: &dyn Strategy) -> NeedsOfOthers {
-    strategy.needs_of_others(cell.settings.training.batch.is_some())
+    let batches = cell.settings.training.batch.is_some();
+    strategy.plans_from(batches).others
 }
 
 /// The part that a process has, as a data set of its own.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::Error;
-use super::super::config::Cell;
+use super::super::config::{Cell, ConfigError};
 use super::refusals::{fits, misfit, trains};
 use super::{Parts, Preparation};
 use crate::graph::{
@@ -12,7 +12,7 @@ use crate::graph::{
     PartitionSpec,
 };
 use crate::model::{LayerSpec, ModelSpec};
-use crate::sim::{Setting, divide};
+use crate::sim::{Setting, WorkerDevice, divide};
 use crate::strategies::{Needs, Strategy};
 
 impl Preparation<'_> {
@@ -46,11 +46,8 @@ impl Preparation<'_> {
         let parts = self
             .partition(cell, &dataset, &needs.partition, seed)
             .map_err(|error| misfit(cell, "partition.file", &error))?;
-        let model = ModelSpec::new(&settings.model, dataset.features.width(), dataset.classes);
-        let layer = |layer| strategy.layer(&model, layer);
-        let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
         let mut devices = self.open(cell)?;
-        divide(&mut devices, &layers, &whole).map_err(|what| cell.refuse("device.*", what))?;
+        cut(&mut devices, cell, strategy, &whole)?;
         Ok(Setting {
             unseen: inductive.then_some(whole),
             ..self.assemble(cell, seed, dataset, parts, devices)?
@@ -126,4 +123,17 @@ impl Preparation<'_> {
             })
         })
     }
+}
+
+/// Has devices hold what the layers of a cell make of these data, as its strategy trains them.
+pub(super) fn cut(
+    devices: &mut [WorkerDevice],
+    cell: &Cell,
+    strategy: &dyn Strategy,
+    data: &Dataset,
+) -> Result<(), ConfigError> {
+    let model = ModelSpec::new(&cell.settings.model, data.features.width(), data.classes);
+    let layer = |layer| strategy.layer(&model, layer);
+    let layers: Vec<LayerSpec> = (0..model.layers()).map(layer).collect();
+    divide(devices, &layers, data).map_err(|what| cell.refuse("device.*", what))
 }

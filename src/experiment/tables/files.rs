@@ -100,27 +100,24 @@ const AT_A_TIME: usize = 1 << 18;
 pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
     let parquet = path_of::<R>(folder);
     let csv = parquet.with_extension("csv");
-    let frames = || rows.chunks(AT_A_TIME).map(to_frame);
     let empty = to_frame::<R>(&[]).map_err(TablesError::file("write", &parquet))?;
     let schema = empty.schema();
-    atomic::write::<FileError>(&parquet, |file| {
-        let mut writer = ParquetWriter::new(file).batched(schema)?;
-        for frame in frames() {
-            writer.write_batch(&frame?)?;
-        }
-        writer.finish()?;
-        Ok(())
-    })
-    .map_err(TablesError::file("write", &parquet))?;
-    atomic::write::<FileError>(&csv, |file| {
-        let mut writer = CsvWriter::new(file).batched(schema)?;
-        for frame in frames() {
-            writer.write_batch(&frame?)?;
-        }
-        writer.finish()?;
-        Ok(())
-    })
-    .map_err(TablesError::file("write", &csv))
+    // The two writers have no trait in common.
+    macro_rules! write {
+        ($writer:ident to $path:expr) => {
+            atomic::write::<FileError>($path, |file| {
+                let mut writer = $writer::new(file).batched(schema)?;
+                for frame in rows.chunks(AT_A_TIME).map(to_frame) {
+                    writer.write_batch(&frame?)?;
+                }
+                writer.finish()?;
+                Ok(())
+            })
+            .map_err(TablesError::file("write", $path))
+        };
+    }
+    write!(ParquetWriter to &parquet)?;
+    write!(CsvWriter to &csv)
 }
 
 pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {

@@ -3,7 +3,7 @@
 use crate::experiment::rows::{BesideRow, ClaimRow};
 use crate::experiment::{Beside, Projection};
 use crate::net::{TrafficKind, median};
-use crate::report::format::{bytes, percent, quantity, seconds, signed};
+use crate::report::format::{bytes, percent, quantity, seconds, signed, upper};
 use crate::report::tables::{self as report_tables, Entry, Table, columns};
 
 /// Name of the table of claims.
@@ -57,15 +57,6 @@ fn table<'a>(
     }
 }
 
-/// `≤` where a number is the most that it can be.
-fn bound(projection: &Projection, text: String) -> String {
-    if projection.exact {
-        text
-    } else {
-        format!("≤ {text}")
-    }
-}
-
 fn sent(projections: &[Projection]) -> Table {
     const HEADINGS: [(&str, TrafficKind); 8] = [
         ("#features", TrafficKind::Feature),
@@ -96,8 +87,8 @@ fn sent(projections: &[Projection]) -> Table {
             let (low, high) = ends.payload_bytes;
             format!("{} and {}", bytes(low as f64), bytes(high as f64))
         });
-        let payload = bound(projection, bytes(projection.payload_bytes as f64));
-        let wire = bound(projection, bytes(projection.wire_bytes as f64));
+        let payload = upper(projection, bytes(projection.payload_bytes as f64));
+        let wire = upper(projection, bytes(projection.wire_bytes as f64));
         std::iter::once(projection.epochs.to_string())
             .chain(kinds)
             .chain([payload, ends, wire])
@@ -131,14 +122,14 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
             format!("{} and {}", seconds(low), seconds(high))
         });
         vec![
-            bound(projection, seconds(projection.epoch_seconds)),
+            upper(projection, seconds(projection.epoch_seconds)),
             seconds(projection.setup_seconds),
             each(projection.setup_seconds),
             each(projection.compute_seconds),
             each(projection.exposed_communication_seconds),
             each(hidden.max(0.0)),
             each(projection.waiting_seconds),
-            bound(projection, seconds(projection.simulated_seconds)),
+            upper(projection, seconds(projection.simulated_seconds)),
             ends,
             where_trained(projection, beside),
         ]

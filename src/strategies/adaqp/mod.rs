@@ -43,8 +43,8 @@ use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP, 
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
@@ -168,16 +168,12 @@ impl Strategy for AdaQp {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        self.adaptive.is_none()
-    }
-
-    fn plans_from_law(&self, batches: bool) -> bool {
-        batches
-    }
-
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::of_rows(batches)
+    fn plans_from(&self, batches: bool) -> PlansFrom {
+        PlansFrom {
+            counts: self.adaptive.is_none(),
+            law: batches,
+            others: NeedsOfOthers::of_rows(batches),
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

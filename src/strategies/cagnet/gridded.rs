@@ -6,10 +6,9 @@ use super::grid::Grid;
 use super::product::Product;
 use crate::graph::PartitionSpec;
 use crate::model::{BlockShape, Gnn, ModelKind, Work};
-use crate::net::{Bytes, f32_bytes};
 use crate::sim::{Activity, Planner, Setting, SimError, Track, Worker};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{SummedPlan, exchange_of, plan_each};
+use crate::strategies::parts::plan::{SummedPlan, exchange_of_lane, plan_each};
 use crate::strategies::parts::{Gradients, Lane, Step, Stepwise, SummedPass, sum_steps};
 use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
 
@@ -96,12 +95,8 @@ impl Fitted {
             let peers = || grid.beside_in_column(rank);
             let receivers = peers().filter(|_| read.contains(&row));
             let senders = peers().filter(|&peer| read.contains(&grid.place(peer).0));
-            exchange(
-                track,
-                lane,
-                receivers.map(|peer| (peer, held * slice)),
-                senders,
-            );
+            let rows = receivers.map(|peer| (peer, held * slice));
+            track.exchange(exchange_of_lane(lane, rows, senders));
         }
         let gathered = read.map(|row| nodes[row].len()).sum::<usize>();
         let sums = Work::aggregation(held, self.edges[rank], slice);
@@ -113,34 +108,17 @@ impl Fitted {
         let added = |column| grid.added(column, held).len() * width;
         track.compute(Work::pass(held * slice));
         if grid.slices {
-            exchange(
-                track,
-                lane,
-                peers().map(|peer| (peer, held * slice)),
-                peers(),
-            );
+            let slices = peers().map(|peer| (peer, held * slice));
+            track.exchange(exchange_of_lane(lane, slices, peers()));
         } else {
             let parts = peers().map(|peer| (peer, added(grid.place(peer).1)));
-            exchange(track, lane, parts, peers());
+            track.exchange(exchange_of_lane(lane, parts, peers()));
             track.compute(Work::sum((grid.columns - 1) * added(column)));
             let totals = peers().map(|peer| (peer, added(column)));
-            exchange(track, lane, totals, peers());
+            track.exchange(exchange_of_lane(lane, totals, peers()));
         }
         track.compute(Work::pass(held * width));
     }
-}
-
-/// Writes down that so many values go to each of some workers, and some come.
-fn exchange(
-    track: &mut Track,
-    (kind, layer): Lane,
-    to: impl Iterator<Item = (usize, usize)>,
-    from: impl Iterator<Item = usize>,
-) {
-    let message =
-        |(peer, values): (usize, usize)| -> (u32, Bytes) { (peer as u32, f32_bytes(values)) };
-    let from = from.map(|peer| peer as u32).collect();
-    track.exchange(exchange_of(kind, layer, to.map(message).collect(), from));
 }
 
 impl Training for Fitted {

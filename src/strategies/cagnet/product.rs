@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use super::grid::Grid;
 use crate::model::{Block, Matrix, sums};
-use crate::net::{Inbox, Message, Outbox, TrafficKind, to_bytes};
+use crate::net::{Inbox, Message, TrafficKind};
 use crate::sim::{Activity, SimError, Worker};
-use crate::strategies::parts::server::unpacked;
-use crate::strategies::parts::{Lane, Totals};
+use crate::strategies::parts::server::{add, floats_to, unpacked};
+use crate::strategies::parts::{Lane, Totals, lane_outbox};
 
 /// One worker's part of the products.
 pub(super) struct Product<'a> {
@@ -48,20 +48,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Sends to some workers of a row or column the same or each its own, and hears from some.
-    fn exchange(
-        worker: &mut Worker,
-        (kind, layer): Lane,
-        messages: Vec<Message>,
-        expect: Vec<usize>,
-    ) -> Result<Inbox, SimError> {
-        worker.exchange(Outbox {
-            messages,
-            expect,
-            ..Outbox::new(kind, layer as u32)
-        })
-    }
-
     /// The rows that this worker's column reads, one below the other, given its own; of their
     /// columns those of the slice.
     fn down(
@@ -78,20 +64,15 @@ impl<'a> Product<'a> {
             let width = rows.width();
             let own = cut(&rows.into_values(), width, slice);
             let receivers = grid.beside_in_column(rank).filter(|_| read.contains(&row));
-            let messages = receivers.map(|peer| Message {
-                peer,
-                payload: to_bytes(&own),
-            });
-            let messages: Vec<Message> = messages.collect();
+            let messages: Vec<Message> = receivers.map(|peer| floats_to(peer, &own)).collect();
             (own, messages)
         });
         let others = grid.beside_in_column(rank);
         let expect = others.filter(|&peer| read.contains(&grid.place(peer).0));
-        let expect: Vec<usize> = expect.collect();
         if grid.rows == 1 {
             return Ok((own, Inbox::new()));
         }
-        Ok((own, Self::exchange(worker, lane, messages, expect)?))
+        Ok((own, worker.exchange(lane_outbox(lane, messages, expect))?))
     }
 
     /// Sums over own edges.
@@ -139,28 +120,21 @@ impl<'a> Product<'a> {
         };
         let peers: Vec<usize> = grid.beside_in_row(rank).collect();
         let messages = worker.compute(Activity::Exchange, |_| {
-            let message = |&peer: &usize| Message {
-                peer,
-                payload: to_bytes(&partial[values(grid.place(peer).1)]),
-            };
+            let part = |peer| &partial[values(grid.place(peer).1)];
+            let message = |&peer: &usize| floats_to(peer, part(peer));
             peers.iter().map(message).collect()
         });
-        let inbox = Self::exchange(worker, lane, messages, peers.clone())?;
+        let inbox = worker.exchange(lane_outbox(lane, messages, peers.iter().copied()))?;
         let messages = worker.compute(Activity::Exchange, |_| {
             let own = &mut partial[values(column)];
             for message in &inbox {
                 let others = unpacked(message, own.len())?;
-                own.iter_mut()
-                    .zip(others)
-                    .for_each(|(own, other)| *own += other);
+                add(own, &others);
             }
-            let message = |&peer: &usize| Message {
-                peer,
-                payload: to_bytes(own),
-            };
+            let message = |&peer: &usize| floats_to(peer, own);
             Ok::<_, SimError>(peers.iter().map(message).collect())
         })?;
-        let inbox = Self::exchange(worker, lane, messages, peers.clone())?;
+        let inbox = worker.exchange(lane_outbox(lane, messages, peers))?;
         worker.compute(Activity::Exchange, |_| {
             for message in &inbox {
                 let place = values(grid.place(message.peer).1);
@@ -182,15 +156,12 @@ impl<'a> Product<'a> {
         let (grid, rank) = (self.grid, worker.rank());
         let (row, column) = grid.place(rank);
         let rows = self.nodes[row].len();
-        let peers: Vec<usize> = grid.beside_in_row(rank).collect();
+        let peers = || grid.beside_in_row(rank);
         let messages = worker.compute(Activity::Exchange, |_| {
-            let message = |&peer: &usize| Message {
-                peer,
-                payload: to_bytes(slice),
-            };
-            peers.iter().map(message).collect()
+            let message = |peer| floats_to(peer, slice);
+            peers().map(message).collect()
         });
-        let inbox = Self::exchange(worker, lane, messages, peers)?;
+        let inbox = worker.exchange(lane_outbox(lane, messages, peers()))?;
         worker.compute(Activity::Exchange, |_| {
             let mut all = vec![0.0; rows * width];
             paste(&mut all, width, &grid.slice(column, width), slice);

@@ -57,8 +57,8 @@ use super::parts::{
     CodecState, Compression, Gradients, RowWires, Step, Stepwise, Wire, forward_error, sum_steps,
 };
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::{Batches, PartitionSpec};
 use crate::model::Gnn;
@@ -138,16 +138,12 @@ impl Strategy for DistDgl {
         Ok(Needs::of(asked.clone(), BatchUse::Needed))
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        true
-    }
-
-    fn plans_from_law(&self, _: bool) -> bool {
-        true
-    }
-
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::of_rows(batches)
+    fn plans_from(&self, batches: bool) -> PlansFrom {
+        PlansFrom {
+            counts: true,
+            law: true,
+            others: NeedsOfOthers::of_rows(batches),
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

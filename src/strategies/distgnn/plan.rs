@@ -4,10 +4,10 @@ use super::Fitted;
 use super::routes::{Routes, rows};
 use crate::graph::Peers;
 use crate::model::{BlockShape, Work};
-use crate::net::{Bytes, TrafficKind, f32_bytes};
-use crate::sim::{Exchange, Planner, Track};
+use crate::net::TrafficKind;
+use crate::sim::{Planner, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
-use crate::strategies::parts::plan::{SummedPlan, exchange_of, plan_each};
+use crate::strategies::parts::plan::{SummedPlan, exchange_of_lane, plan_each};
 use crate::strategies::parts::{Lane, forward_lane};
 
 /// The plan of a training.
@@ -61,8 +61,9 @@ impl Plan<'_> {
         let Routes { clones, own } = &bins[self.epoch % bins.len()];
         let width = setting.model.widths[lane.1];
         let all = cut.parts[self.rank].nodes.len();
-        let send = |track: &mut Track, to, from, delay| {
-            track.start_exchange(exchange(lane, [to, from], width));
+        let send = |track: &mut Track, to: &Peers<Vec<u32>>, from: &Peers<Vec<u32>>, delay| {
+            let rows = to.iter().map(|(peer, rows)| (peer, rows.len() * width));
+            track.start_exchange(exchange_of_lane(lane, rows, from.ranks()));
             if self.epoch >= delay {
                 track.finish_exchange(lane.0, lane.1 as u32);
             }
@@ -94,14 +95,4 @@ impl Plan<'_> {
             (0..left).for_each(|_| track.finish_exchange(kind, layer as u32));
         }
     }
-}
-
-/// Rows to some workers, and from others.
-fn exchange((kind, layer): Lane, [to, from]: [&Peers<Vec<u32>>; 2], width: usize) -> Exchange {
-    let message = |(peer, rows): (usize, &Vec<u32>)| -> (u32, Bytes) {
-        (peer as u32, f32_bytes(rows.len() * width))
-    };
-    let to = to.iter().map(message).collect();
-    let from = from.ranks().map(|peer| peer as u32).collect();
-    exchange_of(kind, layer, to, from)
 }

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::routes::Routes;
 use crate::graph::{Csr, CutPart, Peers};
 use crate::model::Matrix;
-use crate::net::{Inbox, Message, Outbox, to_bytes};
+use crate::net::{Inbox, Message, Outbox};
 use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
-use crate::strategies::parts::server::unpacked;
-use crate::strategies::parts::{Lane, Totals};
+use crate::strategies::parts::server::{add, floats_to, unpacked};
+use crate::strategies::parts::{Lane, Totals, lane_outbox};
 
 /// Which way messages go.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,20 +132,17 @@ impl Totals for Sums<'_> {
             (values, messages)
         });
         let mut whole = vec![false; self.shares.len()];
-        let outbox = outbox(lane, messages, &routes.own);
+        let outbox = lane_outbox(lane, messages, routes.own.ranks());
         if let Some(inbox) = self.send(worker, Leg::ToOwners, lane, outbox)? {
             let messages = worker.compute(Activity::Exchange, |_| {
                 // In ascending order of senders, so that sums have the same last bits in every run.
                 each(&inbox, &routes.own, width, |row, found| {
                     whole[row] = true;
-                    let sums = &mut values[row * width..][..width];
-                    sums.iter_mut()
-                        .zip(found)
-                        .for_each(|(sum, value)| *sum += value);
+                    add(&mut values[row * width..][..width], found);
                 })?;
                 Ok::<_, SimError>(packed(&values, width, &routes.own))
             })?;
-            let outbox = self::outbox(lane, messages, &routes.clones);
+            let outbox = lane_outbox(lane, messages, routes.clones.ranks());
             if let Some(inbox) = self.send(worker, Leg::ToClones, lane, outbox)? {
                 worker.compute(Activity::Exchange, |_| {
                     each(&inbox, &routes.clones, width, |row, found| {
@@ -175,18 +172,9 @@ fn packed(values: &[f32], width: usize, rows: &Peers<Vec<u32>>) -> Vec<Message> 
         let rows = rows
             .iter()
             .map(|&row| &values[row as usize * width..][..width]);
-        let payload = to_bytes(&rows.flatten().copied().collect::<Vec<f32>>());
-        Message { peer, payload }
+        floats_to(peer, &rows.flatten().copied().collect::<Vec<f32>>())
     };
     rows.iter().map(message).collect()
-}
-
-fn outbox((kind, layer): Lane, messages: Vec<Message>, expect: &Peers<Vec<u32>>) -> Outbox {
-    Outbox {
-        messages,
-        expect: expect.ranks().collect(),
-        ..Outbox::new(kind, layer as u32)
-    }
 }
 
 /// Hands over each row of what arrived.

@@ -49,7 +49,9 @@ use std::sync::Arc;
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, option_struct};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
-use super::{NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options};
+use super::{
+    NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo, Training, options,
+};
 use crate::graph::PartCounts;
 use crate::model::RowForm;
 use crate::net::{Bits, Buckets, CodecKey, Tally};
@@ -105,12 +107,12 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
 }
 
 impl Strategy for EcGraph {
-    fn plans_from_counts(&self, batches: bool) -> bool {
-        !batches && !self.tune
-    }
-
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        NeedsOfOthers::of_rows(batches)
+    fn plans_from(&self, batches: bool) -> PlansFrom {
+        PlansFrom {
+            counts: !batches && !self.tune,
+            law: false,
+            others: NeedsOfOthers::of_rows(batches),
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -42,7 +42,8 @@ use super::parts::options::option_struct;
 use super::parts::plan::{PassPlan, plan_each};
 use super::parts::server::{average, hand_out, plan_average, plan_handing_out, shares};
 use super::{
-    EpochKind, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options,
+    EpochKind, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::rng::{Purpose, stream};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
@@ -141,16 +142,16 @@ impl FedGcn {
 }
 
 impl Strategy for FedGcn {
-    fn plans_from_counts(&self, _: bool) -> bool {
-        true
-    }
-
-    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
-        // The server of the sums has to know which nodes each client has and reads.
-        if self.hops > 0 {
-            NeedsOfOthers::Boundary
-        } else {
-            NeedsOfOthers::Counts
+    fn plans_from(&self, _: bool) -> PlansFrom {
+        PlansFrom {
+            counts: true,
+            law: false,
+            // The server of the sums has to know which nodes each client has and reads.
+            others: if self.hops > 0 {
+                NeedsOfOthers::Boundary
+            } else {
+                NeedsOfOthers::Counts
+            },
         }
     }
 

@@ -2,10 +2,10 @@
 //! layer, `1/√((d_v + 1)(d_u + 1))`, of each node itself too.
 
 use crate::model::{Aggregation, Input, Matrix, ModelKind, ModelSpec, Work};
-use crate::net::{Message, Outbox, TrafficKind, f32_bytes, to_bytes};
+use crate::net::{Outbox, TrafficKind, f32_bytes};
 use crate::sim::{Activity, Setting, Shard, SimError, Track, Worker};
 use crate::strategies::parts::plan::exchange_of;
-use crate::strategies::parts::server::{SERVER, others, plan_to_server, unpacked};
+use crate::strategies::parts::server::{SERVER, add, floats_to, others, plan_to_server, unpacked};
 
 const KIND: TrafficKind = TrafficKind::Feature;
 
@@ -59,11 +59,7 @@ pub(super) fn exchanged(worker: &mut Worker, hops: usize) -> Result<Input, SimEr
     let mine = worker.compute(Activity::Exchange, |worker| parts_of(worker.shard()));
     let mut outbox = Outbox::new(KIND, 0);
     if worker.rank() != SERVER {
-        let payload = to_bytes(&mine);
-        outbox.messages.push(Message {
-            peer: SERVER,
-            payload,
-        });
+        outbox.messages.push(floats_to(SERVER, &mine));
         worker.exchange(outbox)?;
         let mut answer = Outbox::new(KIND, 0);
         answer.expect = vec![SERVER];
@@ -83,20 +79,17 @@ pub(super) fn exchanged(worker: &mut Worker, hops: usize) -> Result<Input, SimEr
         let setting = worker.setting();
         let parts = &setting.boundary.parts;
         let mut sums = vec![0.0_f32; setting.boundary.nodes * width];
-        add(&mut sums, &known(worker, SERVER, false), &mine, width);
+        add_rows(&mut sums, &known(worker, SERVER, false), &mine, width);
         // Let go one by one, before as much is written for the way back.
         drop(mine);
         for message in inbox {
             let nodes = known(worker, message.peer, false);
             let values = unpacked(&message, nodes.len() * width)?;
-            add(&mut sums, &nodes, &values, width);
+            add_rows(&mut sums, &nodes, &values, width);
         }
         let alone = rows(hops, setting.model.layers(), [0, 1]) == 0;
         let of = |rank| selected(&sums, &known(worker, rank, alone), width);
-        let message = |peer| Message {
-            peer,
-            payload: to_bytes(&of(peer)),
-        };
+        let message = |peer| floats_to(peer, &of(peer));
         answer.messages = (1..parts.len()).map(message).collect();
         Ok::<_, SimError>(of(SERVER))
     })?;
@@ -147,12 +140,9 @@ fn known(worker: &Worker, rank: usize, alone: bool) -> Vec<u32> {
     [&part.owned[..], halo].concat()
 }
 
-fn add(sums: &mut [f32], nodes: &[u32], values: &[f32], width: usize) {
+fn add_rows(sums: &mut [f32], nodes: &[u32], values: &[f32], width: usize) {
     for (&node, values) in nodes.iter().zip(values.chunks_exact(width.max(1))) {
-        let sums = &mut sums[node as usize * width..][..width];
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum += value;
-        }
+        add(&mut sums[node as usize * width..][..width], values);
     }
 }
 

@@ -4,9 +4,10 @@ use super::estimators::{Weight, none_seen, stay};
 use super::layout::Layout;
 use crate::graph::PartCounts;
 use crate::model::Work;
-use crate::net::{Bytes, Message, Outbox, TrafficKind, floats, to_bytes};
+use crate::net::{Bytes, Outbox, TrafficKind, floats};
 use crate::sim::{Activity, SimError, Track, Worker};
 use crate::strategies::parts::plan::{exchange_of, peers};
+use crate::strategies::parts::server::floats_to;
 
 /// The expected weight of each owned node, for `normalise = "rho"`: its coverage over `hops` steps
 /// as if each were seen independently, `(P ∘ π)^hops · 1` *(derived; exact for one hop)*, or for
@@ -94,8 +95,7 @@ fn refresh_halo(worker: &mut Worker, values: &mut [f32]) -> Result<(), SimError>
     let mut outbox = Outbox::new(TrafficKind::Control, 0);
     for (peer, rows) in shard.sends.iter() {
         let sent: Vec<f32> = rows.iter().map(|&row| values[row as usize]).collect();
-        let payload = to_bytes(&sent);
-        outbox.messages.push(Message { peer, payload });
+        outbox.messages.push(floats_to(peer, &sent));
     }
     outbox.expect.extend(shard.receives.ranks());
     let inbox = worker.exchange(outbox)?;

@@ -70,10 +70,11 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// The layout of a super-epoch.
+    /// The layout of a super-epoch; in a graph that is known by its law, the plan names no nodes.
     pub(super) fn new(
         boundary: &'a BoundaryPlan,
         chunks: Option<&'a Chunks>,
+        law: Option<&ExpectedGraph>,
         rules: Rules,
         super_epoch: usize,
     ) -> Self {
@@ -100,16 +101,9 @@ impl<'a> Layout<'a> {
             workers,
             rules,
             first: super_epoch == 0,
+            numbers: law.map(|law| Numbers::new(law, plan.workers(), each, held[0].len())),
             held,
-            numbers: None,
         }
-    }
-
-    /// The same in a graph that is known by its law, if it is: the plan names no nodes.
-    pub(super) fn by_law(self, law: Option<&ExpectedGraph>) -> Self {
-        let (chunks, held) = (self.plan.workers(), self.held[0].len());
-        let numbers = law.map(|law| Numbers::new(law, chunks, self.each(), held));
-        Self { numbers, ..self }
     }
 
     /// The rules it was made by.

@@ -81,7 +81,8 @@ use std::sync::Arc;
 
 use super::parts::{LayerwiseTrainer, Learner, LocalGraph};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training,
 };
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, EdgeDegrees, Gnn, Input, targets};
@@ -133,16 +134,12 @@ impl Strategy for Grappa {
         Ok(Needs::of(partition, BatchUse::Possible))
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        true
-    }
-
-    fn plans_from_law(&self, _: bool) -> bool {
-        true
-    }
-
-    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
-        NeedsOfOthers::Boundary
+    fn plans_from(&self, _: bool) -> PlansFrom {
+        PlansFrom {
+            counts: true,
+            law: true,
+            others: NeedsOfOthers::Boundary,
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
@@ -197,7 +194,7 @@ impl Sweeping {
         };
         let (boundary, chunks) = (&self.setting.boundary, self.setting.chunks.as_deref());
         let law = self.setting.law.as_deref();
-        Layout::new(boundary, chunks, self.rules, super_epoch).by_law(law)
+        Layout::new(boundary, chunks, law, self.rules, super_epoch)
     }
 
     /// Hops over which expected coverage is taken: the halo completes the last one.
@@ -238,7 +235,7 @@ impl Training for Sweeping {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut model = worker.new_model();
         let gradients = self.options.gradients;
-        let mut learner = Learner::new(worker, gradients, &model, self.steps());
+        let mut learner = Learner::new(worker, gradients, &model, 0..self.steps());
         let mut loader = Loader::default();
         let mut loaded: Option<Loaded> = None;
         let mut taken = 0;

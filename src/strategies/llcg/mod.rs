@@ -43,7 +43,8 @@ use super::parts::plan::{pass_alone, pass_over, plan_each};
 use super::parts::server::{SERVER, average, hand_out, plan_average, plan_handing_out};
 use super::parts::{LayerwiseTrainer, LocalGraph};
 use super::{
-    EpochKind, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training, options,
+    EpochKind, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::model::{BlockShape, Input};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
@@ -142,13 +143,13 @@ impl Options {
 }
 
 impl Strategy for Llcg {
-    fn plans_from_counts(&self, _: bool) -> bool {
-        true
-    }
-
-    fn needs_of_others(&self, _: bool) -> NeedsOfOthers {
-        // Structure and features come to the server in messages, but for whose they are.
-        NeedsOfOthers::Boundary
+    fn plans_from(&self, _: bool) -> PlansFrom {
+        PlansFrom {
+            counts: true,
+            law: false,
+            // Structure and features come to the server in messages, but for whose they are.
+            others: NeedsOfOthers::Boundary,
+        }
     }
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {

@@ -30,7 +30,8 @@ pub struct BatchTrainer {
     dropout: Dropout,
     order: EpochOrder,
     kept: Kept,
-    buckets: Option<Buckets>,
+    /// As [`LayerwiseTrainer`](super::LayerwiseTrainer) has them.
+    pub(super) buckets: Option<Buckets>,
 }
 
 /// A worker's training rows in the order of an epoch, which is drawn in the first step.
@@ -82,14 +83,6 @@ impl BatchTrainer {
             kept: Kept::default(),
             buckets: None,
         })
-    }
-
-    /// As [`LayerwiseTrainer::summing_by_layer`](super::LayerwiseTrainer::summing_by_layer).
-    pub fn summing_by_layer(self, worker: &Worker) -> Self {
-        Self {
-            buckets: Some(Buckets::new(&worker.setting().model)),
-            ..self
-        }
     }
 
     /// Number of steps of an epoch.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::kept::Kept;
-use super::staleness::{Delay, Staleness};
+use super::staleness::Delay;
 use super::wire::WireAt;
-use super::{Keeping, Senders, Wire};
+use super::{Keeping, Senders, When, Wire};
 use crate::graph::Peers;
 use crate::model::Matrix;
 use crate::net::{Inbox, Message, NetError, Outbox, Rows, Tally, TrafficKind, Way};
@@ -87,9 +87,28 @@ impl Crossing {
         }
     }
 
+    /// What crosses between the shards of workers, as `when` says: whether rows and gradients are
+    /// used an exchange after they were sent, zeros in the first, or again in epochs in which their
+    /// sender sends no others, and whether all rows are sent.
+    pub fn by(worker: &Worker, when: When) -> Self {
+        let shard = worker.shard();
+        let crossing = if when.blocks {
+            Self::of_blocks(worker)
+        } else {
+            let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
+            Self::new(shard.owned, shard.owned, sends, receives)
+        };
+        let kept = |keeping: Keeping| Kept::new(keeping.threshold.is_some());
+        Self {
+            delay: when.staleness.map(Delay::new),
+            kept: when.kept.map(kept),
+            ..crossing
+        }
+    }
+
     /// One in which every worker sends all rows that it owns to all others, whether they read them
     /// or not, and gets the gradients of all of them back, as CAGNET's 1D algorithm does.
-    pub fn of_blocks(worker: &Worker) -> Self {
+    fn of_blocks(worker: &Worker) -> Self {
         let (shard, rank) = (worker.shard(), worker.rank());
         let (mut sends, mut receives) = (Peers::default(), Peers::default());
         let mut blocks = Peers::default();
@@ -108,14 +127,6 @@ impl Crossing {
         Self {
             blocks: Some(blocks),
             ..Self::new(shard.owned, shard.owned, sends, receives)
-        }
-    }
-
-    /// One whose rows and gradients are used again in epochs in which their sender sends no others.
-    pub fn kept(self, keeping: Keeping) -> Self {
-        Self {
-            kept: Some(Kept::new(keeping.threshold.is_some())),
-            ..self
         }
     }
 
@@ -150,14 +161,6 @@ impl Crossing {
         match &self.blocks {
             Some(blocks) => blocks.iter().map(|(_, block)| block.rows).sum(),
             None => self.halo,
-        }
-    }
-
-    /// One whose rows and gradients are used an exchange after they were sent, zeros in the first.
-    pub fn stale(self, staleness: Staleness) -> Self {
-        Self {
-            delay: Some(Delay::new(staleness)),
-            ..self
         }
     }
 

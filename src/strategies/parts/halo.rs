@@ -3,7 +3,7 @@
 
 use super::crossing::{encode, outbox};
 use super::wire::WireAt;
-use super::{Crossing, Keeping, Staleness, Wire};
+use super::{Crossing, When, Wire};
 use crate::model::{Input, Matrix};
 use crate::net::{Message, Outbox, TrafficKind, Way};
 use crate::sim::{Activity, PendingExchange, Restoring, Saving, SimError, Worker};
@@ -20,22 +20,13 @@ pub struct HaloExchange {
 impl HaloExchange {
     /// The exchange of a worker's shard.
     pub fn new(worker: &Worker) -> Self {
-        let shard = worker.shard();
-        let (sends, receives) = (shard.sends.clone(), shard.receives.clone());
-        Self::of(Crossing::new(shard.owned, shard.owned, sends, receives))
+        Self::by(worker, When::default())
     }
 
-    /// The exchange of all rows of all workers; see [`Crossing::of_blocks`].
-    pub fn of_blocks(worker: &Worker) -> Self {
-        Self::of(Crossing::of_blocks(worker))
-    }
-
-    /// One whose rows and gradients are used again; see [`Crossing::kept`].
-    pub fn kept(self, keeping: Keeping) -> Self {
-        Self {
-            crossing: self.crossing.kept(keeping),
-            ..self
-        }
+    /// The same with rows that travel as `when` says; features are late only where
+    /// [`Self::late_features`] is asked for them.
+    pub fn by(worker: &Worker, when: When) -> Self {
+        Self::of(Crossing::by(worker, when))
     }
 
     /// The exchange of other rows than all that the shard sends and reads.
@@ -44,15 +35,6 @@ impl HaloExchange {
             features: None,
             outgoing_features: None,
             crossing,
-        }
-    }
-
-    /// One whose rows and gradients are used an exchange after they were sent, and features where
-    /// [`Self::late_features`] is asked for them; see [`Crossing::stale`].
-    pub fn stale(self, staleness: Staleness) -> Self {
-        Self {
-            crossing: self.crossing.stale(staleness),
-            ..self
         }
     }
 

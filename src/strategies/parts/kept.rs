@@ -41,24 +41,22 @@ pub enum Senders {
 impl Senders {
     /// Whether a worker sends its rows of a layer, or the gradients of those that it read.
     pub(crate) fn sends(&self, layer: usize, way: Way, worker: usize) -> bool {
-        match self {
-            Self::All => true,
-            Self::Nobody => false,
-            Self::These(those) => {
-                let those = those.get(&(layer as u32, way));
-                those.is_none_or(|those| those[worker])
-            }
-        }
+        self.are(layer, way, |those| those[worker])
     }
 
     /// Whether any worker does.
     pub(crate) fn any(&self, layer: usize, way: Way) -> bool {
+        self.are(layer, way, |those| those.contains(&true))
+    }
+
+    /// Whether this holds of those that send; it does of all, and does not of nobody.
+    fn are(&self, layer: usize, way: Way, holds: impl FnOnce(&[bool]) -> bool) -> bool {
         match self {
             Self::All => true,
             Self::Nobody => false,
             Self::These(those) => {
                 let those = those.get(&(layer as u32, way));
-                those.is_none_or(|those| those.contains(&true))
+                those.is_none_or(|those| holds(those))
             }
         }
     }

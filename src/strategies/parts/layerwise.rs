@@ -66,7 +66,10 @@ impl LocalGraph {
 pub struct LayerwiseTrainer {
     graph: LocalGraph,
     dropout: Dropout,
-    buckets: Option<Buckets>,
+    /// Where it sums gradients over workers itself, those of a layer while the layers below go
+    /// back. All workers must do so. Sums of more than two workers may have other last bits than if
+    /// all were summed at once, for the order of an element's terms can depend on its place.
+    pub(super) buckets: Option<Buckets>,
 }
 
 impl LayerwiseTrainer {
@@ -76,16 +79,6 @@ impl LayerwiseTrainer {
             graph,
             dropout: worker.dropout(),
             buckets: None,
-        }
-    }
-
-    /// One that sums gradients over workers itself, those of a layer while the layers below go
-    /// back. All workers must do so. Sums of more than two workers may have other last bits than if
-    /// all were summed at once, for the order of an element's terms can depend on its place.
-    pub fn summing_by_layer(self, worker: &Worker) -> Self {
-        Self {
-            buckets: Some(Buckets::new(&worker.setting().model)),
-            ..self
         }
     }
 

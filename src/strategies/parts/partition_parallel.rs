@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::buckets::Buckets;
 use super::wire::WireAt;
 use super::{
     BatchTrainer, EpochExchange, Exchange, Feedback, HaloExchange, LayerwiseTrainer, Learner,
@@ -118,11 +119,10 @@ impl Whole {
 
 impl Trainer {
     fn new(worker: &Worker, exchange: bool, when: When) -> Self {
-        let by_layer = when.gradients_overlap;
+        let model = &worker.setting().model;
+        let buckets = when.gradients_overlap.then(|| Buckets::new(model));
         if let Some(mut batches) = BatchTrainer::new(worker, exchange) {
-            if by_layer {
-                batches = batches.summing_by_layer(worker);
-            }
+            batches.buckets = buckets;
             return Self::Batches(Box::new(batches));
         }
         let graph = if exchange {
@@ -131,23 +131,10 @@ impl Trainer {
             LocalGraph::without_halo(worker)
         };
         let mut trainer = LayerwiseTrainer::new(worker, graph);
-        if by_layer {
-            trainer = trainer.summing_by_layer(worker);
-        }
-        let mut halo = if when.blocks {
-            HaloExchange::of_blocks(worker)
-        } else {
-            HaloExchange::new(worker)
-        };
-        if let Some(keeping) = when.kept {
-            halo = halo.kept(keeping);
-        }
-        if let Some(staleness) = when.staleness {
-            halo = halo.stale(staleness);
-        }
+        trainer.buckets = buckets;
         Self::Whole(Box::new(Whole {
             trainer,
-            halo,
+            halo: HaloExchange::by(worker, when),
             exchanges: exchange,
             own: None,
             ahead: None,
@@ -249,7 +236,7 @@ pub fn partition_parallel_with(
     let (mut model, at_start) = (worker.new_model(), Arc::clone(worker.setting()));
     let mut trainer = Trainer::new(worker, exchange.is_some(), when);
     let (steps, epochs) = (trainer.steps(), worker.epochs());
-    let mut learner = Learner::new(worker, when.gradients, &model, epochs * steps);
+    let mut learner = Learner::new(worker, when.gradients, &model, 0..epochs * steps);
     let mut seen = Vec::new();
     let begins = worker.resume(|from| {
         let round = from.saved().take()?;

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::graph::{PartitionMethod, PartitionSpec};
 use crate::sim::{Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
-use crate::strategies::{BatchUse, Needs, NeedsOfOthers, OptionError, Strategy, Training};
+use crate::strategies::{
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Strategy, Training,
+};
 
 /// What becomes of boundary rows.
 #[derive(Clone)]
@@ -98,18 +100,14 @@ impl Strategy for RowExchange {
         Ok(Needs::of(asked.clone(), batches))
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        !self.looks_at_change() && self.repartition.every.is_none()
-    }
-
-    fn plans_from_law(&self, batches: bool) -> bool {
-        batches
-    }
-
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        match self.repartition.every {
-            Some(_) => NeedsOfOthers::Graph,
-            None => NeedsOfOthers::of_rows(batches),
+    fn plans_from(&self, batches: bool) -> PlansFrom {
+        PlansFrom {
+            counts: !self.looks_at_change() && self.repartition.every.is_none(),
+            law: batches,
+            others: match self.repartition.every {
+                Some(_) => NeedsOfOthers::Graph,
+                None => NeedsOfOthers::of_rows(batches),
+            },
         }
     }
 

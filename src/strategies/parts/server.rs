@@ -130,28 +130,35 @@ pub fn hand_out(worker: &mut Worker, model: Gnn, takes_part: &[bool]) -> Result<
     if worker.rank() == SERVER {
         let peers = others(takes_part).into_iter();
         outbox.messages = peers.map(|peer| packed(worker, &model, peer)).collect();
-        worker.exchange(outbox)?;
-        return Ok(model);
+    } else if takes_part[worker.rank()] {
+        outbox.expect = vec![SERVER];
     }
-    if !takes_part[worker.rank()] {
-        worker.exchange(outbox)?;
-        return Ok(model);
-    }
-    outbox.expect = vec![SERVER];
     let inbox = worker.exchange(outbox)?;
+    let Some(message) = inbox.first() else {
+        return Ok(model);
+    };
     let count = parameter_count(&model);
     worker.compute(Activity::Exchange, |_| {
-        let values = unpacked(&inbox[0], count)?; // one message was expected
+        let values = unpacked(message, count)?;
         Ok(with_parameters(model, &values))
     })
 }
 
 /// A model on its way to `peer`.
 fn packed(worker: &mut Worker, model: &Gnn, peer: usize) -> Message {
-    worker.compute(Activity::Exchange, |_| Message {
-        peer,
-        payload: to_bytes(&parameters(model)),
-    })
+    worker.compute(Activity::Exchange, |_| floats_to(peer, &parameters(model)))
+}
+
+/// Numbers on their way to `peer`, as they are.
+pub(crate) fn floats_to(peer: usize, values: &[f32]) -> Message {
+    let payload = to_bytes(values);
+    Message { peer, payload }
+}
+
+/// Adds to each number its other.
+pub(crate) fn add(sums: &mut [f32], others: &[f32]) {
+    let pairs = sums.iter_mut().zip(others);
+    pairs.for_each(|(sum, other)| *sum += other);
 }
 
 /// So many numbers as they arrived.

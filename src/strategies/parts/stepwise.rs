@@ -56,7 +56,7 @@ pub fn sum_steps(
     program: &mut impl Stepwise,
 ) -> Result<(), SimError> {
     let mut model = worker.new_model();
-    let mut learner = Learner::new(worker, gradients, &model, worker.epochs() * steps);
+    let mut learner = Learner::new(worker, gradients, &model, 0..worker.epochs() * steps);
     let begins = worker.resume(|from| {
         model = from.model(model.clone())?;
         learner.restore(from)?;

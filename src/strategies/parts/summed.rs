@@ -14,7 +14,7 @@ use crate::model::{
     Aggregation, Block, Dropout, Gnn, Input, Matrix, Targets, carrier, cross_entropy, mean_targets,
     parameter_count, sums,
 };
-use crate::net::TrafficKind;
+use crate::net::{Message, Outbox, TrafficKind};
 use crate::sim::{Activity, SimError, Worker};
 
 /// Whose sums cross: their kind and layer.
@@ -26,6 +26,19 @@ pub(crate) const fn forward_lane(layer: usize) -> Lane {
         (TrafficKind::Feature, 0)
     } else {
         (TrafficKind::Activation, layer)
+    }
+}
+
+/// Messages of a lane, where others are expected from some workers.
+pub(crate) fn lane_outbox(
+    (kind, layer): Lane,
+    messages: Vec<Message>,
+    expect: impl IntoIterator<Item = usize>,
+) -> Outbox {
+    Outbox {
+        messages,
+        expect: expect.into_iter().collect(),
+        ..Outbox::new(kind, layer as u32)
     }
 }
 

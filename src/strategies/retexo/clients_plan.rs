@@ -174,16 +174,19 @@ pub(super) fn training(setting: &Setting, epoch: usize) -> Vec<usize> {
 
 /// Parameters to the clients that train; the server has them.
 pub(super) fn download(training: &[usize], parameters: usize) -> Traffic {
-    let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
-    to_each(others.map(lane), parameters)
+    let lane = |rank| Lane::new(0, SERVER, rank, TrafficKind::Parameter);
+    to_each(others(training).map(lane), parameters)
 }
 
 /// Gradients back from them.
 pub(super) fn upload(training: &[usize], parameters: usize) -> Traffic {
-    let others = training.iter().filter(|&&rank| rank != SERVER);
-    let lane = |&rank: &usize| Lane::new(0, rank, SERVER, TrafficKind::ParameterGradient);
-    to_each(others.map(lane), parameters)
+    let lane = |rank| Lane::new(0, rank, SERVER, TrafficKind::ParameterGradient);
+    to_each(others(training).map(lane), parameters)
+}
+
+fn others(training: &[usize]) -> impl Iterator<Item = usize> {
+    let ranks = training.iter().copied();
+    ranks.filter(|&rank| rank != SERVER)
 }
 
 /// Parameters to all clients, when a sub-model is finished.

@@ -66,8 +66,8 @@ use super::parts::options::{
 };
 use super::parts::{CodecState, Compression, Gradients, RowWires, Wire};
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, Registration, Strategy, StrategyInfo, Training,
-    options,
+    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
+    Training, options,
 };
 use crate::graph::PartitionSpec;
 use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
@@ -157,18 +157,14 @@ impl Strategy for Retexo {
         })
     }
 
-    fn plans_from_counts(&self, _: bool) -> bool {
-        matches!(self.form, Form::Layers)
-    }
-
-    fn plans_from_law(&self, batches: bool) -> bool {
-        batches
-    }
-
-    fn needs_of_others(&self, batches: bool) -> NeedsOfOthers {
-        match self.form {
-            Form::Layers => NeedsOfOthers::of_rows(batches),
-            Form::Distributed => NeedsOfOthers::Graph,
+    fn plans_from(&self, batches: bool) -> PlansFrom {
+        PlansFrom {
+            counts: matches!(self.form, Form::Layers),
+            law: batches,
+            others: match self.form {
+                Form::Layers => NeedsOfOthers::of_rows(batches),
+                Form::Distributed => NeedsOfOthers::Graph,
+            },
         }
     }
 

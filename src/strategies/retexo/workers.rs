@@ -159,11 +159,11 @@ impl Run {
         let model = worker.setting().with_given(layer, drawn);
         let steps = self.steps.count();
         // Each sub-model has a fresh optimiser, as in the authors' `trainers/trainer.py`.
-        let rounds = self.rounds.of(layer);
-        let learner = Learner::new(worker, self.gradients, &model, rounds * steps);
+        let first = self.rounds.first(layer);
+        let taken = first * steps..(first + self.rounds.of(layer)) * steps;
         Stage {
             layer,
-            learner: learner.after(self.rounds.first(layer) * steps),
+            learner: Learner::new(worker, self.gradients, &model, taken),
             model,
             best: Best::default(),
             over: 0,

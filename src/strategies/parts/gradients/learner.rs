@@ -1,5 +1,7 @@
 //! The steps of one worker's model, and when and how they are shared.
 
+use std::ops::Range;
+
 use burn::module::Module;
 
 use super::sum::{Round, Sum};
@@ -32,8 +34,9 @@ pub struct Learner<M> {
 }
 
 impl<M: Module> Learner<M> {
-    /// One that takes so many steps from a model that is the same on all workers.
-    pub fn new(worker: &Worker, gradients: Gradients, model: &M, steps: usize) -> Self {
+    /// One that takes these steps of a training, from a model that is the same on all workers; no
+    /// draw of steps before them is made again.
+    pub fn new(worker: &Worker, gradients: Gradients, model: &M, steps: Range<usize>) -> Self {
         let shapes = parameter_shapes(model);
         let len = shapes.iter().map(|shape| shape.iter().product::<usize>());
         let (workers, seed) = (worker.size(), worker.setting().seed);
@@ -45,18 +48,11 @@ impl<M: Module> Learner<M> {
             gradients,
             sum,
             workers,
-            steps,
+            steps: steps.len(),
             taken: 0,
-            summed: 0,
+            summed: steps.start as u64,
             held: None,
         }
-    }
-
-    /// The same after so many steps of others of this training, so that no draw of theirs is made
-    /// again.
-    pub fn after(mut self, steps: usize) -> Self {
-        self.summed = steps as u64;
-        self
     }
 
     /// The model that is the same on all workers: `model`, with which this worker goes on, or the

@@ -39,4 +39,4 @@ pub use pass::{Crosses, LayerPlan, PassPlan};
 pub use requests::{Asks, ask_owners, exchange_features, finish_asking, start_asking};
 pub use steps::{PlannedSteps, StepPlanner};
 pub(crate) use stretches::Stretches;
-pub(crate) use summed::SummedPlan;
+pub(crate) use summed::{SummedPlan, exchange_of_lane};

@@ -1,10 +1,22 @@
 //! What a [`SummedPass`](super::super::SummedPass) does.
 
+use super::exchange_of;
 use super::memory::{self, Held};
 use crate::model::{BlockShape, InputShape, ModelSpec, Work};
 use crate::net::{TrafficKind, f32_bytes};
-use crate::sim::Track;
+use crate::sim::{Exchange, Track};
 use crate::strategies::parts::{Lane, forward_lane};
+
+/// So many numbers to each of some workers, and messages from others.
+pub(crate) fn exchange_of_lane(
+    (kind, layer): Lane,
+    to: impl Iterator<Item = (usize, usize)>,
+    from: impl Iterator<Item = usize>,
+) -> Exchange {
+    let to = to.map(|(peer, values)| (peer as u32, f32_bytes(values)));
+    let from = from.map(|peer| peer as u32);
+    exchange_of(kind, layer, to.collect(), from.collect())
+}
 
 /// Both passes over the layers of a worker, in numbers.
 pub(crate) struct SummedPlan<'a> {
