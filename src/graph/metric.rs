@@ -13,11 +13,12 @@ named! {
         /// Share of nodes whose class is predicted.
         #[default]
         Accuracy = "accuracy",
-        /// Area under the receiver operating characteristic: the chance that a node with a label has a
-        /// higher logit than one without, ties counted half. Of several labels the mean over those that
-        /// some nodes have and others have not, as OGB's evaluator takes it.
+        /// Area under the receiver operating characteristic: the chance that a node with a label
+        /// has a higher logit than one without, ties counted half. Of several labels the mean over
+        /// those that some nodes have and others have not, as OGB's evaluator takes it.
         RocAuc = "roc-auc",
-        /// `2 TP / (2 TP + FP + FN)` over all nodes and labels, where a logit above 0 predicts a label.
+        /// `2 TP / (2 TP + FP + FN)` over all nodes and labels, where a logit above 0 predicts a
+        /// label.
         MicroF1 = "micro-f1",
     }
 }
