@@ -69,19 +69,11 @@ impl Block {
         inputs: usize,
         weight: impl Fn(u32, u32) -> f32,
     ) -> Self {
-        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-        for v in 0..adjacency.nodes() {
-            for &u in adjacency.neighbours(v) {
-                columns.push(u);
-                values.push(weight(index(v), u));
-            }
-            offsets.push(columns.len());
-        }
-        Self {
-            matrix: Arc::new(SparseMatrix::new(inputs, &offsets, columns, values)),
-            attention: None,
-            sampled: false,
-        }
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let weight = &weight;
+        let weights = |v: usize| move |u: usize| weight(index(v), index(u));
+        let sizes = (adjacency.nodes(), adjacency.edges(), inputs);
+        Self::of_rows(sizes, |_| false, weights, neighbours, |u| u)
     }
 
     /// The block of a part of a larger graph, whose outputs are those of the larger one to the bit:
