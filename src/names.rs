@@ -1,7 +1,8 @@
 //! Enums whose variants have names.
 
 /// An enum whose variants have names in files and tables, each written once, beside its variant:
-/// `NodeHt = "node_ht",`. Gives it `name`, and `ALL` in the order of the variants.
+/// `NodeHt = "node_ht",`. Gives it `name`, and `ALL` in the order of the variants, for all who see
+/// the enum.
 macro_rules! named {
     (
         $(#[$about:meta])*
@@ -15,11 +16,12 @@ macro_rules! named {
         }
 
         impl $named {
+            /// All of them, in order.
             #[allow(dead_code)] // of some, nobody asks for all
-            pub(crate) const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+            $sees const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
             /// Its name in files and tables.
-            pub(crate) const fn name(self) -> &'static str {
+            $sees const fn name(self) -> &'static str {
                 match self {
                     $( Self::$variant => $name, )*
                 }

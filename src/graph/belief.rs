@@ -302,7 +302,7 @@ mod tests {
     fn drawn(rest: &str) -> RawDataset {
         let text = format!("kind = 'csbm'\nnodes = 20000\n{rest}");
         let spec: SyntheticSpec = toml::from_str(&text).unwrap();
-        generate(&spec).unwrap()
+        generate(&spec, true, None).unwrap()
     }
 
     /// The accuracy on the second half of the nodes of the linear classifier by class means of the

@@ -2,35 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the columns of accuracy hold: a number between 0 and 1, higher where predictions are
-/// better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// Share of nodes whose class is predicted.
-    #[default]
-    Accuracy,
-    /// Area under the receiver operating characteristic: the chance that a node with a label has a
-    /// higher logit than one without, ties counted half. Of several labels the mean over those that
-    /// some nodes have and others have not, as OGB's evaluator takes it.
-    RocAuc,
-    /// `2 TP / (2 TP + FP + FN)` over all nodes and labels, where a logit above 0 predicts a label.
-    MicroF1,
+use crate::names::named;
+
+named! {
+    /// What the columns of accuracy hold: a number between 0 and 1, higher where predictions are
+    /// better.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Metric {
+        /// Share of nodes whose class is predicted.
+        #[default]
+        Accuracy = "accuracy",
+        /// Area under the receiver operating characteristic: the chance that a node with a label
+        /// has a higher logit than one without, ties counted half. Of several labels the mean over
+        /// those that some nodes have and others have not, as OGB's evaluator takes it.
+        RocAuc = "roc-auc",
+        /// `2 TP / (2 TP + FP + FN)` over all nodes and labels, where a logit above 0 predicts a
+        /// label.
+        MicroF1 = "micro-f1",
+    }
 }
 
 impl Metric {
-    /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Accuracy, Self::RocAuc, Self::MicroF1];
-
-    /// How experiment files and tables name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy",
-            Self::RocAuc => "roc-auc",
-            Self::MicroF1 => "micro-f1",
-        }
-    }
-
     /// How sentences, headings and axes name it.
     pub(crate) const fn title(self) -> &'static str {
         match self {

@@ -252,7 +252,7 @@ mod tests {
         let spec = "kind = 'sbm'\nnodes = 3000\nclasses = 3\nfeatures = 8\ndegree_within = 6\n\
             degree_between = 2\nlabels = 40";
         let spec: SyntheticSpec = toml::from_str(spec).unwrap();
-        let data = synthetic::generate(&spec).unwrap();
+        let data = synthetic::generate(&spec, true, None).unwrap();
         let several = data.labels.several().unwrap();
         assert_eq!(
             (data.classes, several.labels(), several.nodes()),

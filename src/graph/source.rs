@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::larger::Room;
 use super::{
     Dataset, DatasetSpec, FeatureStorage, Features, GraphError, NodeOrder, PublishedSet,
-    RawDataset, Reading, Shards, SplitSpec, SyntheticSpec,
+    RawDataset, Reading, Shards, SplitSpec,
 };
 use super::{bundled, catalogue, loaders, synthetic};
 use crate::memory;
@@ -41,7 +41,7 @@ impl DatasetSpec {
     /// # Errors
     /// If the section does not name exactly one source, or the source cannot be read.
     pub fn read(&self, base: &Path) -> Result<RawDataset, GraphError> {
-        self.read_by(base, synthetic::generate, None)
+        self.read_by(base, true, None)
     }
 
     /// The same for a graph that is larger than memory: edges, and features that are generated, are
@@ -55,8 +55,7 @@ impl DatasetSpec {
                 "needs the whole graph in memory: leave it out with --memory, or leave that out";
             return Err(GraphError::key("dataset.order", what));
         }
-        let generate = |spec: &SyntheticSpec| synthetic::generate_within(spec, room);
-        self.read_by(base, generate, Some(room))
+        self.read_by(base, true, Some(room))
     }
 
     /// The same for plans alone, which read the graph and no value of a feature: generated features
@@ -67,18 +66,14 @@ impl DatasetSpec {
     pub(crate) fn read_outline(&self, base: &Path) -> Result<RawDataset, GraphError> {
         // A split by classes needs these, and another order has to move rows of features.
         let plain = !matches!(self.split, SplitSpec::PerClass(_)) && self.order == NodeOrder::Given;
-        let generate = if plain {
-            synthetic::outline
-        } else {
-            synthetic::generate
-        };
-        self.read_by(base, generate, None)
+        self.read_by(base, !plain, None)
     }
 
+    /// With `values` as [`synthetic::generate`] takes it.
     fn read_by(
         &self,
         base: &Path,
-        generate: impl FnOnce(&SyntheticSpec) -> Result<RawDataset, GraphError>,
+        values: bool,
         room: Option<&Room>,
     ) -> Result<RawDataset, GraphError> {
         if self.counts.is_some() {
@@ -94,7 +89,7 @@ impl DatasetSpec {
         let mut data = match (&self.name, &self.path, &self.synthetic) {
             (Some(name), None, None) => named(name, self.feature_storage, room)?,
             (None, Some(path), None) => self.files(&base.join(path), room)?,
-            (None, None, Some(spec)) => generate(spec)?,
+            (None, None, Some(spec)) => synthetic::generate(spec, values, room)?,
             _ => {
                 let what = "give exactly one of `name` (a bundled or fetched data set), `path` with \
                 `format`, `synthetic`, or `shards`";

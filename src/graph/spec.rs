@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rmat::graph500;
 use crate::defaults::{count, is_default};
+use crate::names::named;
 
 /// The `[dataset]` section: exactly one of `name`, `path` with `format`, `synthetic`, `shards`,
 /// or `counts`.
@@ -407,35 +408,23 @@ pub enum Objective {
     Volume,
 }
 
-/// Partitioners.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartitionMethod {
-    /// Balanced and uniformly random.
-    Random,
-    /// METIS multilevel k-way (Karypis and Kumar, JPDC 1998).
-    #[default]
-    Metis,
-    /// Linear deterministic greedy, in one pass (Stanton and Kliot, 2012).
-    Ldg,
-    /// FENNEL, in one pass (Tsourakakis and others, 2014).
-    Fennel,
-    /// Clients that differ in their classes, as those of `FedGCN` (Yao and others, 2023).
-    Dirichlet,
-    /// Read from a file.
-    Given,
-}
-
-impl PartitionMethod {
-    /// Its name in experiment files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Metis => "metis",
-            Self::Ldg => "ldg",
-            Self::Fennel => "fennel",
-            Self::Dirichlet => "dirichlet",
-            Self::Given => "given",
-        }
+named! {
+    /// Partitioners.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PartitionMethod {
+        /// Balanced and uniformly random.
+        Random = "random",
+        /// METIS multilevel k-way (Karypis and Kumar, JPDC 1998).
+        #[default]
+        Metis = "metis",
+        /// Linear deterministic greedy, in one pass (Stanton and Kliot, 2012).
+        Ldg = "ldg",
+        /// FENNEL, in one pass (Tsourakakis and others, 2014).
+        Fennel = "fennel",
+        /// Clients that differ in their classes, as those of `FedGCN` (Yao and others, 2023).
+        Dirichlet = "dirichlet",
+        /// Read from a file.
+        Given = "given",
     }
 }

@@ -7,23 +7,12 @@ use crate::memory;
 
 /// Generates what the section asks for. Equal sections give equal data sets, whatever the number of
 /// threads.
-pub(super) fn generate(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
-    generated(spec, true, None)
-}
-
-/// The same with edges and features on disk; those of the stochastic block model, whose draws
-/// follow one another, are in memory.
-pub(super) fn generate_within(spec: &SyntheticSpec, room: &Room) -> Result<RawDataset, GraphError> {
-    generated(spec, true, Some(room))
-}
-
-/// The same graph for plans alone. Where the graph does not depend on features and classes, they
-/// are not drawn: there are no values, and each node is of the first class.
-pub(super) fn outline(spec: &SyntheticSpec) -> Result<RawDataset, GraphError> {
-    generated(spec, false, None)
-}
-
-fn generated(
+///
+/// Within a room edges and features are on disk; those of the stochastic block model, whose draws
+/// follow one another, are in memory. Without `values` it is the same graph for plans alone: where
+/// it does not depend on features and classes, they are not drawn, there are no values, and each
+/// node is of the first class.
+pub(super) fn generate(
     spec: &SyntheticSpec,
     values: bool,
     room: Option<&Room>,
@@ -188,7 +177,7 @@ mod tests {
 
     fn message(toml: &str) -> String {
         let spec: SyntheticSpec = toml::from_str(toml).unwrap();
-        generate(&spec).unwrap_err().to_string()
+        generate(&spec, true, None).unwrap_err().to_string()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Tensor, TensorData};
 
 use super::dropout::DRAW;
-use super::host::by_rows;
+use super::host::each_row;
 use super::stripes::stripes;
 use super::{Aggregation, Dropout, EdgeDegrees, Place, SparseMatrix};
 use crate::graph::{Csr, SampledLayer};
@@ -35,14 +35,11 @@ impl Block {
     /// # Panics
     /// If an entry of `adjacency` has no degree.
     pub fn new(adjacency: &Csr, degrees: &[usize], aggregation: Aggregation) -> Self {
-        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        let weights = |v: usize| {
-            let weights = aggregation.weights(degrees[v]);
-            move |u: usize| weights(degrees[u])
-        };
-        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.len());
-        let own = |_| aggregation.has_self();
-        Self::of_rows(sizes, own, weights, neighbours, |u| u)
+        Self::directed(
+            adjacency,
+            &EdgeDegrees::of_rows(degrees.to_vec()),
+            aggregation,
+        )
     }
 
     /// The block of a local graph whose rows are normalised by two degrees each; see
@@ -72,19 +69,11 @@ impl Block {
         inputs: usize,
         weight: impl Fn(u32, u32) -> f32,
     ) -> Self {
-        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-        for v in 0..adjacency.nodes() {
-            for &u in adjacency.neighbours(v) {
-                columns.push(u);
-                values.push(weight(index(v), u));
-            }
-            offsets.push(columns.len());
-        }
-        Self {
-            matrix: Arc::new(SparseMatrix::new(inputs, &offsets, columns, values)),
-            attention: None,
-            sampled: false,
-        }
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let weight = &weight;
+        let weights = |v: usize| move |u: usize| weight(index(v), index(u));
+        let sizes = (adjacency.nodes(), adjacency.edges(), inputs);
+        Self::of_rows(sizes, |_| false, weights, neighbours, |u| u)
     }
 
     /// The block of a part of a larger graph, whose outputs are those of the larger one to the bit:
@@ -164,12 +153,7 @@ impl Block {
     /// # Panics
     /// If an input has no degree.
     pub fn sampled(layer: &SampledLayer, degrees: &[usize], aggregation: Aggregation) -> Self {
-        let weights = |v: usize| {
-            let weights = aggregation.weights(degrees[v]);
-            move |u: usize| weights(degrees[u])
-        };
-        let own = |_| aggregation.has_self();
-        Self::of_draws(layer, degrees.len(), own, weights)
+        Self::sampled_directed(layer, &EdgeDegrees::of_rows(degrees.to_vec()), aggregation)
     }
 
     /// [`Block::sampled`], with rows normalised by two degrees each; see [`EdgeDegrees`].
@@ -181,9 +165,22 @@ impl Block {
         degrees: &EdgeDegrees,
         aggregation: Aggregation,
     ) -> Self {
-        let weights = |v: usize| degrees.weights(v, aggregation);
+        let adjacency = &layer.adjacency;
+        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
+        let weights = |v: usize| {
+            let (weights, scale) = (degrees.weights(v, aggregation), layer.scale(v));
+            // Outputs are the first inputs, so that is the node itself, which was not drawn.
+            move |u: usize| {
+                let weight = weights(u);
+                if v == u { weight } else { weight * scale }
+            }
+        };
         let own = |v: usize| degrees.has_own(v, aggregation);
-        Self::of_draws(layer, degrees.to.len(), own, weights)
+        let sizes = (adjacency.nodes(), adjacency.edges(), degrees.to.len());
+        Self {
+            sampled: true,
+            ..Self::of_rows(sizes, own, weights, neighbours, |u| u)
+        }
     }
 
     /// The block of a sampled layer by itself, normalised by what was drawn; see
@@ -194,30 +191,6 @@ impl Block {
         Self {
             sampled: true,
             ..Self::directed(adjacency, &degrees, aggregation)
-        }
-    }
-
-    /// The block of a sampled layer with so many inputs; the rest is as in [`Block::of_rows`].
-    fn of_draws<W: Fn(usize) -> f32>(
-        layer: &SampledLayer,
-        inputs: usize,
-        own: impl Fn(usize) -> bool,
-        weights: impl Fn(usize) -> W,
-    ) -> Self {
-        let adjacency = &layer.adjacency;
-        let neighbours = |v: usize, row: &mut Vec<u32>| row.extend(adjacency.neighbours(v));
-        let weights = |v: usize| {
-            let (weights, scale) = (weights(v), layer.scale(v));
-            // Outputs are the first inputs, so that is the node itself, which was not drawn.
-            move |u: usize| {
-                let weight = weights(u);
-                if v == u { weight } else { weight * scale }
-            }
-        };
-        let sizes = (adjacency.nodes(), adjacency.edges(), inputs);
-        Self {
-            sampled: true,
-            ..Self::of_rows(sizes, own, weights, neighbours, |u| u)
         }
     }
 
@@ -267,24 +240,14 @@ impl Block {
         }
         let rows = self.matrix.by_row();
         let entries = self.matrix.entries();
-        let mut mask = vec![0.0_f32; entries * heads];
-        by_rows(
-            rows,
-            entries * heads * DRAW,
-            |row| rows.offsets[row] as usize * heads,
-            &mut mask,
-            |range, mut part| {
-                for row in range {
-                    let columns = &rows.columns[rows.entries(row)];
-                    let sources: Vec<u32> = columns.iter().map(|&u| nodes[u as usize]).collect();
-                    let (mine, rest) = part.split_at_mut(sources.len() * heads);
-                    // Of the node's own, as if each node had epochs to itself.
-                    let epoch = mix(mix(EDGES, epoch), u64::from(nodes[row]));
-                    dropout.fill(epoch, layer, &sources, heads, mine);
-                    part = rest;
-                }
-            },
-        );
+        let place_of = |row: usize| rows.offsets[row] as usize * heads;
+        let mask = each_row(rows, entries * heads * DRAW, place_of, |row, mine| {
+            let columns = &rows.columns[rows.entries(row)];
+            let sources: Vec<u32> = columns.iter().map(|&u| nodes[u as usize]).collect();
+            // Of the node's own, as if each node had epochs to itself.
+            let epoch = mix(mix(EDGES, epoch), u64::from(nodes[row]));
+            dropout.fill(epoch, layer, &sources, heads, mine);
+        });
         let upload = |mask: Vec<f32>| {
             let shape = [mask.len() / heads, heads];
             Tensor::from_data(TensorData::new(mask, shape), &place.device)
@@ -292,7 +255,6 @@ impl Block {
         let mask = if self.outputs() <= place.stripe {
             vec![upload(mask)]
         } else {
-            let place_of = |row: usize| rows.offsets[row] as usize * heads;
             stripes(self.outputs(), place.stripe)
                 .map(|rows| upload(mask[place_of(rows.start)..place_of(rows.end)].to_vec()))
                 .collect()

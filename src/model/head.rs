@@ -78,7 +78,6 @@ impl<B: HeadKernels, C: CheckpointStrategy> HeadBackend for Autodiff<B, C> {
     fn first_rows(x: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
         operation::<B, C, _, 1>(
             [x],
-            |[x]| B::float_slice(x, &first(rows)),
             |[x]| {
                 let all = x.shape()[0];
                 (B::float_slice(x, &first(rows)), all)

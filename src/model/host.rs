@@ -129,6 +129,24 @@ pub(super) fn by_rows<T: Send>(
         .for_each(|(range, part)| task(range, part));
 }
 
+/// As [`by_rows`], with fresh zeros, and a `task` for each row and its values.
+pub(super) fn each_row(
+    rows: &Rows,
+    work: usize,
+    start: impl Fn(usize) -> usize + Sync,
+    task: impl Fn(usize, &mut [f32]) + Sync,
+) -> Vec<f32> {
+    let mut out = vec![0.0; start(rows.len())];
+    by_rows(rows, work, &start, &mut out, |range, mut part| {
+        for row in range {
+            let (mine, rest) = part.split_at_mut(start(row + 1) - start(row));
+            task(row, mine);
+            part = rest;
+        }
+    });
+    out
+}
+
 /// As [`by_rows`], with a fresh `out` of zeros, of which each thread clears what it then works on,
 /// while that is in its cache.
 pub(super) fn made_by_rows(

@@ -52,12 +52,11 @@ impl<B: Backend, S: Clone + Debug + Send + 'static, const N: usize> Backward<B, 
     }
 }
 
-/// The result of an operation on `inputs`: `alone` where nobody will ask for gradients and nothing
-/// is kept for them, and elsewhere `keeping`, with what the way back needs.
+/// The result of an operation on `inputs`: `forth` gives it with what is kept for the way `back`,
+/// which is dropped at once where nobody will ask for gradients.
 pub(super) fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
     inputs: [Tracked<B, C>; N],
-    alone: impl FnOnce([FloatTensor<B>; N]) -> FloatTensor<B>,
-    keeping: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
+    forth: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
     back: Back<B, S, N>,
 ) -> Tracked<B, C>
 where
@@ -66,12 +65,10 @@ where
     let nodes = inputs.each_ref().map(<Tracked<B, C>>::node);
     // Nodes first: `into_primitive` keeps the values and drops their place among the operations.
     let inputs = inputs.map(<Tracked<B, C>>::into_primitive);
+    let (result, kept) = forth(inputs);
     // Compute-bound: a checkpointing strategy that saves memory must not do an aggregation twice.
     match Way(back).prepare::<C>(nodes).compute_bound().stateful() {
-        OpsKind::Tracked(prepared) => {
-            let (result, kept) = keeping(inputs);
-            prepared.finish(kept, result)
-        }
-        OpsKind::UnTracked(prepared) => prepared.finish(alone(inputs)),
+        OpsKind::Tracked(prepared) => prepared.finish(kept, result),
+        OpsKind::UnTracked(prepared) => prepared.finish(result),
     }
 }

@@ -6,59 +6,37 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Framing};
+use crate::names::named;
 
-/// What a message carries. Every byte belongs to exactly one kind.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TrafficKind {
-    /// Raw node features.
-    #[default]
-    Feature,
-    /// Hidden node representations on the way forward.
-    Activation,
-    /// Their gradients on the way back.
-    ActivationGradient,
-    /// Gradients of model parameters.
-    ParameterGradient,
-    /// Model parameters.
-    Parameter,
-    /// Graph structure and features moved because nodes change workers.
-    Repartition,
-    /// Identifiers of sampled nodes.
-    Sample,
-    /// Scalars and other coordination.
-    Control,
+named! {
+    /// What a message carries, in the order of the result columns. Every byte belongs to exactly
+    /// one kind.
+    #[derive(
+        Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum TrafficKind {
+        /// Raw node features.
+        #[default]
+        Feature = "feature",
+        /// Hidden node representations on the way forward.
+        Activation = "activation",
+        /// Their gradients on the way back.
+        ActivationGradient = "activation_gradient",
+        /// Gradients of model parameters.
+        ParameterGradient = "parameter_gradient",
+        /// Model parameters.
+        Parameter = "parameter",
+        /// Graph structure and features moved because nodes change workers.
+        Repartition = "repartition",
+        /// Identifiers of sampled nodes.
+        Sample = "sample",
+        /// Scalars and other coordination.
+        Control = "control",
+    }
 }
 
 impl TrafficKind {
-    /// All kinds, in the order of the result columns.
-    pub const ALL: [Self; 8] = [
-        Self::Feature,
-        Self::Activation,
-        Self::ActivationGradient,
-        Self::ParameterGradient,
-        Self::Parameter,
-        Self::Repartition,
-        Self::Sample,
-        Self::Control,
-    ];
-
-    /// The name used in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Feature => "feature",
-            Self::Activation => "activation",
-            Self::ActivationGradient => "activation_gradient",
-            Self::ParameterGradient => "parameter_gradient",
-            Self::Parameter => "parameter",
-            Self::Repartition => "repartition",
-            Self::Sample => "sample",
-            Self::Control => "control",
-        }
-    }
-
     /// Whether this is *node data*: features, activations and their gradients.
     pub const fn is_node_data(self) -> bool {
         matches!(

@@ -13,40 +13,29 @@ use serde::Serialize;
 pub(crate) use bursts::Bursts;
 
 use super::{Cluster, SimError, run_workers};
+use crate::names::named;
 use crate::net::{
     Bytes, Communicator, Ledger, Message, NetError, NetworkSpec, Outbox, Reduce, Seconds,
     TrafficKind, floats, median, to_bytes,
 };
 
-/// Who sends to whom, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Pattern {
-    /// Worker 0 sends to worker 1.
-    OneFlow,
-    /// All others send to worker 0.
-    Incast,
-    /// Everybody sends to everybody else.
-    AllToAll,
-    /// An all-reduce.
-    AllReduce,
+named! {
+    /// Who sends to whom, all at once.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+    #[serde(rename_all = "kebab-case")]
+    pub(crate) enum Pattern {
+        /// Worker 0 sends to worker 1.
+        OneFlow = "one-flow",
+        /// All others send to worker 0.
+        Incast = "incast",
+        /// Everybody sends to everybody else.
+        AllToAll = "all-to-all",
+        /// An all-reduce.
+        AllReduce = "all-reduce",
+    }
 }
 
 impl Pattern {
-    /// All patterns.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::OneFlow, Self::Incast, Self::AllToAll, Self::AllReduce];
-
-    /// The name on the command line and in results.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::OneFlow => "one-flow",
-            Self::Incast => "incast",
-            Self::AllToAll => "all-to-all",
-            Self::AllReduce => "all-reduce",
-        }
-    }
-
     /// Whether `from` sends to `to` in an exchange of this pattern.
     const fn sends(self, from: usize, to: usize) -> bool {
         from != to

@@ -1,26 +1,19 @@
 //! What every worker did when, for the first epochs of a run.
 
+use crate::names::named;
 use crate::net::{Bytes, Lane, Seconds};
 
 /// Most spans and messages that a timeline holds; later ones are left out.
 const LIMIT: usize = 200_000;
 
-/// What a worker does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doing {
-    /// It computes.
-    Compute,
-    /// It waits for a message.
-    Wait,
-}
-
-impl Doing {
-    /// The name used in tables and traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Wait => "wait",
-        }
+named! {
+    /// What a worker does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Doing {
+        /// It computes.
+        Compute = "compute",
+        /// It waits for a message.
+        Wait = "wait",
     }
 }
 

@@ -11,6 +11,13 @@ pub(crate) trait Element: Copy {
     fn decoder(kind: u8, size: usize) -> Option<fn([u8; 8]) -> Self>;
 }
 
+/// The bytes of a value and zeros beyond, as a decoder takes them.
+pub(super) fn whole(value: &[u8]) -> [u8; 8] {
+    let mut whole = [0; 8];
+    whole[..value.len()].copy_from_slice(value);
+    whole
+}
+
 /// The first bytes of eight.
 fn first<const N: usize>(bytes: [u8; 8]) -> [u8; N] {
     std::array::from_fn(|at| bytes[at])

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::element::Element;
+use super::element::{Element, whole};
 use super::npy_header::Header;
 use crate::graph::GraphError;
 use crate::memory;
@@ -67,9 +67,7 @@ fn array<T: Element>(
             if highest_first {
                 raw.reverse();
             }
-            let mut whole = [0; 8];
-            whole[..size].copy_from_slice(raw);
-            decode(whole)
+            decode(whole(raw))
         }));
         left -= now;
     }

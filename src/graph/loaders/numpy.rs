@@ -1,16 +1,9 @@
 //! Arrays and sparse matrices among the objects of a pickle.
 
+use super::element::{Element, whole};
+use super::npy::Array;
 use super::pickle::{Id, Name, Pickle, Value};
 use crate::graph::GraphError;
-
-/// A dense array of one or two dimensions, row by row.
-pub(super) struct Array {
-    /// One number, or rows and columns.
-    pub shape: Vec<usize>,
-    /// All values; what the files hold (`i4`, `i8`, `f4`, `f8`) fits without loss except for
-    /// integers beyond 2⁵³, which are refused where an index is expected.
-    pub values: Vec<f64>,
-}
 
 /// A `scipy.sparse` matrix in compressed rows, checked: offsets ascend to the number of stored
 /// values, columns are below the width.
@@ -96,8 +89,9 @@ pub(super) fn index(value: f64) -> Result<usize, String> {
     }
 }
 
-/// The array that the pickle is of, or one inside it.
-pub(super) fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
+/// The array that the pickle is of, or one inside it. What the files hold fits without loss except
+/// for integers beyond 2⁵³, which are refused where an index is expected.
+pub(super) fn array(pickle: &Pickle, id: Id) -> Result<Array<f64>, GraphError> {
     let missing = || pickle.error("expected a NumPy array of numbers; is this the published file?");
     let state = pickle.state(id, Name::NdArray).ok_or_else(missing)?;
     let Some(&[_, shape, dtype, fortran, raw]) = pickle.sequence(state) else {
@@ -106,15 +100,15 @@ pub(super) fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
     let shape = dimensions(pickle, shape).ok_or_else(missing)?;
     let kind = kind(pickle, dtype).ok_or_else(missing)?;
     let raw = pickle.string(raw).ok_or_else(missing)?;
-    let (size, read): (usize, fn(&[u8]) -> f64) = match &kind {
-        b"i4" => (4, |bytes| f64::from(i32::from_le_bytes(fixed(bytes)))),
-        b"i8" => (8, |bytes| i64::from_le_bytes(fixed(bytes)) as f64),
-        b"f4" => (4, |bytes| f64::from(f32::from_le_bytes(fixed(bytes)))),
-        b"f8" => (8, |bytes| f64::from_le_bytes(fixed(bytes))),
-        other => {
-            let what = format!("arrays of type `{}` are not read", other.escape_ascii());
-            return Err(pickle.error(what));
-        }
+    let size = match &kind {
+        b"i4" | b"f4" => 4,
+        b"i8" | b"f8" => 8,
+        // No type that is read.
+        _ => 0,
+    };
+    let Some(decode) = f64::decoder(kind[0], size) else {
+        let what = format!("arrays of type `{}` are not read", kind.escape_ascii());
+        return Err(pickle.error(what));
     };
     let declared = shape
         .iter()
@@ -132,7 +126,10 @@ pub(super) fn array(pickle: &Pickle, id: Id) -> Result<Array, GraphError> {
     }
     Ok(Array {
         shape,
-        values: raw.chunks_exact(size).map(read).collect(),
+        values: raw
+            .chunks_exact(size)
+            .map(|raw| decode(whole(raw)))
+            .collect(),
     })
 }
 
@@ -184,13 +181,6 @@ fn kind(pickle: &Pickle, id: Id) -> Option<[u8; 2]> {
     (order == b"<").then(|| letters.try_into().ok()).flatten()
 }
 
-/// A chunk of known length as an array.
-fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(bytes);
-    array
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,7 +202,7 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<Array, GraphError> {
+    fn read(bytes: &[u8]) -> Result<Array<f64>, GraphError> {
         let pickle = Pickle::read(Path::new("p"), bytes)?;
         array(&pickle, pickle.root())
     }

@@ -8,7 +8,8 @@
 use std::path::Path;
 
 use super::ids::in_range;
-use super::numpy::{Array, Matrix, array, matrix};
+use super::npy::Array;
+use super::numpy::{Matrix, array, matrix};
 use super::pickle::{Pickle, Value};
 use super::text::{each_line, number, open};
 use super::{EdgeCount, Reading, file_name, finite, only_file};
@@ -148,7 +149,7 @@ fn edges(path: &Path, nodes: usize) -> Result<Vec<(u32, u32)>, GraphError> {
 }
 
 /// The class of a one-hot row; none if the row is all zero.
-fn class(one_hot: &Array, row: usize) -> Option<u32> {
+fn class(one_hot: &Array<f64>, row: usize) -> Option<u32> {
     let width = one_hot.shape[1];
     let row = &one_hot.values[row * width..][..width];
     row.iter()
@@ -162,7 +163,7 @@ fn matrix_of(path: &Path) -> Result<Matrix, GraphError> {
 }
 
 /// A two-dimensional array.
-fn array_of(path: &Path) -> Result<Array, GraphError> {
+fn array_of(path: &Path) -> Result<Array<f64>, GraphError> {
     let bytes = bytes(path)?;
     let pickle = Pickle::read(path, &bytes)?;
     let array = array(&pickle, pickle.root())?;

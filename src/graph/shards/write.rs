@@ -239,14 +239,21 @@ impl Writer {
         self.put(name, "<u4", &[count], numbers.map(u32::to_le_bytes))
     }
 
+    /// Where lists of these lengths begin that lie one after another, and where the last one ends:
+    /// that is the result, too.
     fn places(
         &mut self,
         name: &str,
-        places: impl ExactSizeIterator<Item = usize>,
-    ) -> Result<(), GraphError> {
-        let shape = [places.len()];
-        let values = places.map(|place| (place as u64).to_le_bytes());
-        self.put(name, "<i8", &shape, values)
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<usize, GraphError> {
+        let (mut end, mut places) = (0, vec![0]);
+        places.extend(lengths.map(|length| {
+            end += length;
+            end
+        }));
+        let values = places.iter().map(|&place| (place as u64).to_le_bytes());
+        self.put(name, "<i8", &[places.len()], values)?;
+        Ok(end)
     }
 
     /// Who is where, and which rows cross.
@@ -254,18 +261,13 @@ impl Writer {
         self.ids("owned.npy", &part.owned)?;
         self.ids("halo.npy", &part.halo)?;
         self.ids("halo_rows.npy", &part.halo_rows)?;
-        let ends = |length: &dyn Fn(usize) -> usize| {
-            let mut ends = vec![0; workers + 1];
-            for peer in 0..workers {
-                ends[peer + 1] = ends[peer] + length(peer);
-            }
-            ends.into_iter()
-        };
-        self.places("halo_offsets.npy", ends(&|peer| part.receives[peer].len()))?;
-        let sends = (0..workers).flat_map(|peer| part.sends[peer].iter().copied());
-        let sent = (0..workers).map(|peer| part.sends[peer].len()).sum();
-        self.numbers("sends.npy", sent, sends)?;
-        self.places("send_offsets.npy", ends(&|peer| part.sends[peer].len()))
+        let peers = 0..workers;
+        let received = peers.clone().map(|peer| part.receives[peer].len());
+        self.places("halo_offsets.npy", received)?;
+        let sent = peers.clone().map(|peer| part.sends[peer].len());
+        let sent = self.places("send_offsets.npy", sent)?;
+        let sends = peers.flat_map(|peer| part.sends[peer].iter().copied());
+        self.numbers("sends.npy", sent, sends)
     }
 
     /// Edges that end in the nodes of a part, given the local row of each source.
@@ -276,13 +278,8 @@ impl Writer {
         part: &Part,
     ) -> Result<(), GraphError> {
         let owned = part.owned.iter().map(|&node| node as usize);
-        let mut ends = vec![0];
-        ends.extend(owned.clone().scan(0, |end, node| {
-            *end += graph.degree(node);
-            Some(*end)
-        }));
         let edges = part.internal_edges + part.cut_edges;
-        self.places("indptr.npy", ends.into_iter())?;
+        self.places("indptr.npy", owned.clone().map(|node| graph.degree(node)))?;
         let rows = owned.flat_map(|node| {
             let mut row: Vec<u32> = graph.neighbours(node).iter().map(|&u| local(u)).collect();
             row.sort_unstable();
@@ -318,13 +315,8 @@ impl Writer {
         match (storage(features), features) {
             (Storage::Sparse, Features::Sparse(sparse)) => {
                 let rows = nodes.iter().map(|&node| sparse.row(node as usize));
-                let mut ends = vec![0];
-                ends.extend(rows.clone().scan(0, |end, (columns, _)| {
-                    *end += columns.len();
-                    Some(*end)
-                }));
-                let stored = ends.last().copied().unwrap_or(0);
-                self.places("features_indptr.npy", ends.into_iter())?;
+                let lengths = rows.clone().map(|(columns, _)| columns.len());
+                let stored = self.places("features_indptr.npy", lengths)?;
                 let columns = rows.clone().flat_map(|(columns, _)| columns);
                 self.numbers("features_indices.npy", stored, columns.copied())?;
                 let values = rows.flat_map(|(_, values)| values);

@@ -4,7 +4,7 @@
 
 use super::NEGATIVE_SLOPE;
 use crate::model::gather::dot;
-use crate::model::host::by_rows;
+use crate::model::host;
 use crate::model::sparse::Rows;
 use crate::simd::vectorised;
 
@@ -18,21 +18,8 @@ pub(super) fn each_row(
     work: usize,
     task: impl Fn(usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.columns.len() * heads];
-    by_rows(
-        rows,
-        rows.columns.len() * work,
-        |row| rows.offsets[row] as usize * heads,
-        &mut out,
-        |range, mut part| {
-            for row in range {
-                let (mine, rest) = part.split_at_mut(rows.entries(row).len() * heads);
-                task(row, mine);
-                part = rest;
-            }
-        },
-    );
-    out
+    let work = rows.columns.len() * work;
+    host::each_row(rows, work, |row| rows.offsets[row] as usize * heads, task)
 }
 
 pub(super) fn softmax(rows: &Rows, left: &[f32], right: &[f32], heads: usize) -> Vec<f32> {

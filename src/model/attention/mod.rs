@@ -240,12 +240,11 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 2>(
             [left, right],
-            |[left, right]| B::weigh(left, right, &matrix),
             |[left, right]| {
                 let weights = B::weigh(left.clone(), right.clone(), &matrix);
                 // Scores by row and column, not by entry: those of entries are added up again on
                 // the way back.
-                let kept = (Arc::clone(&matrix), left, right, weights.clone());
+                let kept = (matrix, left, right, weights.clone());
                 (weights, kept)
             },
             |gradient, (matrix, left, right, weights), wanted| {
@@ -273,10 +272,9 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 2>(
             [weights, x],
-            |[weights, x]| merged::<B>(weights, x, &matrix, merge),
             |[weights, x]| {
                 let sums = merged::<B>(weights.clone(), x.clone(), &matrix, merge);
-                (sums, (Arc::clone(&matrix), weights, x, merge))
+                (sums, (matrix, weights, x, merge))
             },
             |gradient, (matrix, weights, x, merge), [wants_weights, wants_x]| {
                 let (heads, g) = (weights.shape()[1], gradient.clone());

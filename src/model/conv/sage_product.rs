@@ -140,10 +140,9 @@ impl<B: ProductKernels + SpmmBackend, C: CheckpointStrategy> SageBackend for Aut
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 3>(
             [x, of_own, of_neighbours],
-            |factors| forward::<B>(factors, &near).0,
             |factors| {
                 let (made, sums) = forward::<B>(factors.clone(), &near);
-                (made, (factors, sums, near.clone()))
+                (made, (factors, sums, near))
             },
             backward::<B>,
         )

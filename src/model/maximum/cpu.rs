@@ -5,27 +5,12 @@ use burn::backend::tensor::FloatTensor;
 
 use super::MaximumKernels;
 use crate::model::SparseMatrix;
-use crate::model::host::{Host, by_rows};
+use crate::model::host::{self, Host};
 use crate::model::sparse::Rows;
 
 /// Fills `[rows, width]`: `task` gets a row and its values.
 fn each_row(rows: &Rows, width: usize, task: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
-    let mut out = vec![0.0_f32; rows.len() * width];
-    if width == 0 {
-        return out;
-    }
-    by_rows(
-        rows,
-        rows.columns.len() * width,
-        |row| row * width,
-        &mut out,
-        |range, part| {
-            for (row, values) in range.zip(part.chunks_exact_mut(width)) {
-                task(row, values);
-            }
-        },
-    );
-    out
+    host::each_row(rows, rows.columns.len() * width, |row| row * width, task)
 }
 
 fn winners(rows: &Rows, x: &[f32], width: usize) -> Vec<f32> {

@@ -82,11 +82,10 @@ impl<B: MaximumKernels, C: CheckpointStrategy> MaximumBackend for Autodiff<B, C>
     fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
         operation::<B, C, _, 1>(
             [x],
-            |[x]| B::neighbour_max(x, Arc::clone(&matrix)),
             |[x]| {
                 let winners = B::winners(x.clone(), &matrix);
                 let largest = B::pick(x, winners.clone(), &matrix);
-                (largest, (Arc::clone(&matrix), winners))
+                (largest, (matrix, winners))
             },
             |gradient, (matrix, winners), _| [Some(B::pick_gradient(gradient, winners, &matrix))],
         )

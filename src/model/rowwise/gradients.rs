@@ -19,7 +19,6 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 2>(
             [x, bias],
-            |[x, bias]| B::activate(x, bias, activation),
             |[x, bias]| {
                 let y = B::activate(x, bias, activation);
                 // The slope follows from the result alone, so the input need not be kept.
@@ -41,7 +40,6 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 3>(
             [x, gain, shift],
-            |[x, gain, shift]| B::normalise(x, gain, shift, activation),
             |[x, gain, shift]| {
                 let y = B::normalise(x.clone(), gain.clone(), shift, activation);
                 // The input is kept, unlike behind a bias: its moments cannot be told from the
@@ -58,8 +56,7 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
         operation::<B, C, _, 1>(
             [x],
-            |[x]| B::mask(x, &mask),
-            |[x]| (B::mask(x, &mask), Arc::clone(&mask)),
+            |[x]| (B::mask(x, &mask), mask),
             |g, mask, _| [Some(B::mask(g, &mask))],
         )
     }
@@ -73,10 +70,9 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
         let targets = targets.into_primitive();
         operation::<B, C, _, 1>(
             [logits],
-            |[logits]| B::loss(logits, targets.clone(), kind),
             |[logits]| {
                 let loss = B::loss(logits.clone(), targets.clone(), kind);
-                (loss, (logits, targets.clone(), kind))
+                (loss, (logits, targets, kind))
             },
             |g, (logits, targets, kind), _| [Some(B::loss_gradient(g, logits, targets, kind))],
         )
@@ -85,7 +81,6 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {
         operation::<B, C, _, 1>(
             [output],
-            |[output]| plain::zero::<B>(&output),
             |[output]| (plain::zero::<B>(&output), upstream.into_primitive()),
             // The gradient from above is 1 and left out: carriers are only ever added up and then
             // differentiated.

@@ -86,10 +86,9 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 1>(
             [x],
-            |[x]| B::spmm(x, Arc::clone(&matrix), transposed),
             |[x]| {
                 let product = B::spmm(x, Arc::clone(&matrix), transposed);
-                (product, (Arc::clone(&matrix), transposed))
+                (product, (matrix, transposed))
             },
             |gradient, (matrix, transposed), _| [Some(B::spmm(gradient, matrix, !transposed))],
         )
@@ -102,10 +101,9 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         operation::<B, C, _, 2>(
             [base, x],
-            |[base, x]| B::spmm_onto(base, x, Arc::clone(&matrix)),
             |[base, x]| {
                 let sum = B::spmm_onto(base, x, Arc::clone(&matrix));
-                (sum, Arc::clone(&matrix))
+                (sum, matrix)
             },
             |gradient, matrix, [wants_base, wants_x]| {
                 let of_x = wants_x.then(|| B::spmm(gradient.clone(), matrix, true));

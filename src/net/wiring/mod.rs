@@ -147,6 +147,11 @@ impl NetworkSpec {
         Ok(topology)
     }
 
+    /// The preset, if the section names one.
+    fn found_preset(&self) -> Result<Option<&'static Preset>, NetError> {
+        self.preset.as_deref().map(presets::find).transpose()
+    }
+
     /// Every worker's own link.
     fn ends(&self, workers: usize) -> Result<Vec<End>, NetError> {
         let mut ends = vec![self.end()?; workers];
@@ -161,7 +166,7 @@ impl NetworkSpec {
 
     /// The own link of a worker without an entry of its own.
     fn end(&self) -> Result<End, NetError> {
-        let preset = self.preset.as_deref().map(presets::find).transpose()?;
+        let preset = self.found_preset()?;
         let given = match self.link {
             Some(Links::Each(link)) => Some(link),
             _ => None,
@@ -299,26 +304,20 @@ impl NetworkSpec {
 
     /// Whether its preset joins accelerators by `NVLink`: all workers, or those of a machine.
     pub(crate) fn has_nvlink(&self) -> bool {
-        let preset = self.preset.as_deref().map(presets::find);
-        preset
-            .and_then(Result::ok)
-            .is_some_and(|preset| preset.name == "nvlink" || preset.machine.is_some())
+        let preset = self.found_preset().ok().flatten();
+        preset.is_some_and(|preset| preset.name == "nvlink" || preset.machine.is_some())
     }
 
     /// What a message costs its ends by the preset, where the preset's links are used.
     fn preset_overhead(&self) -> Result<Option<Seconds>, NetError> {
-        let preset = self.preset.as_deref().map(presets::find).transpose()?;
-        Ok(preset.map(|preset| preset.overhead))
+        Ok(self.found_preset()?.map(|preset| preset.overhead))
     }
 
     /// The headers to count: what the file says, else what the preset says, else Ethernet.
     pub fn framing(&self) -> Framing {
-        let preset = self
-            .preset
-            .as_deref()
-            // An unknown name is refused where the topology is made; here it only has no framing to
-            // offer.
-            .and_then(|name| presets::find(name).ok());
+        // An unknown name is refused where the topology is made; here it only has no framing to
+        // offer.
+        let preset = self.found_preset().ok().flatten();
         match self
             .framing
             .or(preset.map(|preset| preset.framing))

@@ -3,7 +3,7 @@
 use super::{check_jitter, checked_loss, link, wrong};
 use crate::net::topology::{Dragonfly, Ends, FatTree, Machines, Wiring};
 use crate::net::{
-    Bandwidth, DragonflySpec, Link, MachineSpec, NetError, NetworkSpec, Seconds, TrunkSpec, presets,
+    Bandwidth, DragonflySpec, Link, MachineSpec, NetError, NetworkSpec, Seconds, TrunkSpec,
 };
 
 /// What a topology joins: workers, or the NICs of machines.
@@ -20,7 +20,7 @@ impl NetworkSpec {
     /// The machines that the section or its preset describes.
     pub(super) fn machine_spec(&self) -> Option<MachineSpec> {
         // An unknown preset has no machines here; where its figures are needed it is an error.
-        let preset = || presets::find(self.preset.as_deref()?).ok()?.machine;
+        let preset = || self.found_preset().ok()??.machine;
         self.machine.or_else(preset)
     }
 
