@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `defaults` | settings that are left out |
 //! | `digits` | sizes and times with three digits and a unit |
+//! | `names` | enums whose variants have names |
 //! | [`rng`] | random streams keyed by their purpose |
 //! | `memory` | how much memory there is, before it is taken |
 //! | `parquet` | Parquet files, read without panics |

@@ -340,6 +340,27 @@ fn a_folder_that_the_program_wrote_is_trained_from_and_its_tables_are_those_of_t
 }
 
 #[test]
+fn shards_are_of_what_metis_kept_small() {
+    for (made, same, other) in [
+        (&["--objective", "volume"][..], "volume", "cut"),
+        // Without it METIS keeps the cut small.
+        (&[], "cut", "volume"),
+    ] {
+        let folder = on_shards(3, "");
+        fs::remove_dir_all(folder.path().join("shards")).expect("the shards of another method");
+        let mut arguments = vec!["partition", "cora", "--workers", "3", "--out", "shards"];
+        arguments.extend(made.iter().chain(&["--shards"]));
+        grapevine(folder.path(), &arguments).expect(0);
+        for (objective, code) in [(same, 0), (other, 2)] {
+            let set = format!("partition.objective={objective}");
+            let ran = grapevine(folder.path(), &["project", "x.toml", "--set", &set]).expect(code);
+            let refused = "asks for another partition than that of the shards";
+            assert_eq!(ran.stderr.contains(refused), code == 2, "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn what_does_not_fit_shards_is_refused_in_a_sentence() {
     let refused = |workers: usize, more: &str, sets: &[&str], expected: &str| {
         let folder = on_shards(workers, more);

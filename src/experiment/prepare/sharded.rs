@@ -151,13 +151,15 @@ fn suits(
     }
     let method = [PartitionMethod::default(), made.method].contains(&asked.method);
     let seed = asked.seed.is_none_or(|seed| seed == made.seed);
+    // What is not said is METIS's own, which other methods do not have.
+    let aim = (made.method == PartitionMethod::Metis).then(|| made.objective.unwrap_or_default());
     for (same, key) in [
         (method, "method"),
         (seed, "seed"),
         (asked.file.is_none(), "file"),
         (asked.balance.is_empty(), "balance"),
         (
-            [None, made.objective].contains(&asked.objective),
+            asked.objective.is_none() || asked.objective == aim,
             "objective",
         ),
         (

@@ -44,7 +44,11 @@ impl Divided {
     /// What a reader of a plan should know.
     pub(crate) fn said(&self) -> String {
         let (method, seed) = (self.method.name(), self.seed);
-        format!("divided before, by {method} with seed {seed}, as its shards say")
+        let aim = match self.objective {
+            Some(Objective::Volume) => " for few boundary rows",
+            Some(Objective::Cut) | None => "",
+        };
+        format!("divided before, by {method}{aim} with seed {seed}, as its shards say")
     }
 }
 

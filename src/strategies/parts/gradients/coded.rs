@@ -6,10 +6,15 @@ use crate::sim::SimError;
 
 /// Values that workers send each other encoded, and what of them one has left out.
 pub(super) struct Coded {
+    /// What encodes them.
     pub codec: Box<dyn Codec>,
+    /// How many workers there are.
     pub workers: usize,
+    /// How many values each has.
     pub len: usize,
+    /// Seed of the draws.
     pub seed: u64,
+    /// What was left out, for the sums that follow.
     pub residual: Residual,
 }
 
