@@ -127,6 +127,15 @@ pub trait Communicator: Send {
     /// real.
     fn elapse(&mut self, compute: Seconds);
 
+    /// As [`Self::elapse`], told before the computing is done: what follows up to
+    /// [`Self::caught_up`] may be done while other workers go on.
+    fn elapse_ahead(&mut self, compute: Seconds) {
+        self.elapse(compute);
+    }
+
+    /// What [`Self::elapse_ahead`] told of has been done.
+    fn caught_up(&mut self) {}
+
     /// Sends the outbox at once and returns; the messages travel while the caller computes.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
-//! The simulated engine: one thread per worker, one turn among them.
+//! The simulated engine: one thread per worker, one turn among them, and a seat for each that
+//! computes beside it.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -59,6 +61,39 @@ impl Shared {
     }
 }
 
+/// Room for those who compute without the turn, of all runs of this process: as many as have a core
+/// to compute on.
+struct Seats {
+    taken: Mutex<usize>,
+    given_back: Condvar,
+}
+
+static SEATS: Seats = Seats {
+    taken: Mutex::new(0),
+    given_back: Condvar::new(),
+};
+
+/// A seat, given back when it is dropped.
+struct Seat;
+
+impl Seat {
+    fn take() -> Self {
+        let all = rayon::current_num_threads();
+        let taken = SEATS.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |taken: &mut usize| *taken >= all;
+        let taken = SEATS.given_back.wait_while(taken, full);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        *SEATS.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        SEATS.given_back.notify_one();
+    }
+}
+
 /// The emulated network under a run, and how messages use it.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -99,23 +134,38 @@ struct SimCommunicator {
     /// Collectives started so far, and which of them are not finished.
     collectives: u64,
     collecting: Vec<u64>,
+    /// Whether it computes, or has computed, without the turn.
+    ahead: Cell<bool>,
+    seat: Option<Seat>,
 }
 
 impl SimCommunicator {
+    /// The kernel, with the turn: whoever computed without it waits here until it comes.
+    ///
+    /// # Errors
+    /// If the run has failed: a worker that was computing then hears of it here.
+    fn kernel(&self) -> Result<MutexGuard<'_, Kernel>, NetError> {
+        let kernel = self.shared.lock();
+        if self.ahead.take() {
+            let mut kernel = self.shared.wait_for_turn(self.rank, kernel)?;
+            kernel.settle(self.rank);
+            return Ok(kernel);
+        }
+        match kernel.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(kernel),
+        }
+    }
+
     /// Does something that may block, and returns when this worker has the turn again.
     fn blocking<T>(
         &self,
         enter: impl FnOnce(&mut Kernel),
         leave: impl FnOnce(&mut Kernel) -> T,
     ) -> Result<T, NetError> {
-        // Each call looks for a failure first. A worker that was computing when the run failed
-        // hears of it here.
         // One lock for everything: only the holder of the turn does more than wait, so nobody
         // contends.
-        let mut kernel = self.shared.lock();
-        if let Some(failure) = kernel.failure() {
-            return Err(failure);
-        }
+        let mut kernel = self.kernel()?;
         enter(&mut kernel);
         if !kernel.is_runnable(self.rank) {
             kernel.pass_turn();
@@ -138,7 +188,10 @@ impl Communicator for SimCommunicator {
     }
 
     fn begin_epoch(&mut self, epoch: usize) {
-        self.shared.lock().set_epoch(self.rank, epoch);
+        // As below: after a failure no epoch counts.
+        if let Ok(mut kernel) = self.kernel() {
+            kernel.set_epoch(self.rank, epoch);
+        }
     }
 
     fn now(&self) -> Seconds {
@@ -146,28 +199,45 @@ impl Communicator for SimCommunicator {
     }
 
     fn elapse(&mut self, compute: Seconds) {
-        self.shared.lock().compute(self.rank, compute);
+        // After a failure no clock counts, and the next call that can tell of it does.
+        if let Ok(mut kernel) = self.kernel() {
+            kernel.compute(self.rank, compute);
+        }
+    }
+
+    fn elapse_ahead(&mut self, compute: Seconds) {
+        let mut kernel = self.shared.lock();
+        let had_turn = kernel.turn() == Some(self.rank);
+        kernel.compute_ahead(self.rank, compute);
+        let turn = kernel.turn();
+        drop(kernel);
+        if had_turn {
+            self.shared.wake(turn);
+        }
+        self.ahead.set(true);
+        self.seat = Some(Seat::take());
+    }
+
+    fn caught_up(&mut self) {
+        self.seat = None;
     }
 
     fn elapse_all(&mut self, compute: Seconds, busy: &[usize]) {
-        let mut kernel = self.shared.lock();
-        kernel.compute_all(self.rank, compute, busy);
+        if let Ok(mut kernel) = self.kernel() {
+            kernel.compute_all(self.rank, compute, busy);
+        }
     }
 
     fn carry(&mut self, traffic: &Traffic) -> Result<(), NetError> {
-        self.shared.lock().check_conductor(self.rank)?;
+        self.kernel()?.check_conductor(self.rank)?;
         self.blocking(|kernel| kernel.carry(traffic), |_| ())
     }
 
     fn start_exchange(&mut self, outbox: Outbox) -> Result<Pending, NetError> {
-        let mut kernel = self.shared.lock();
-        if let Some(failure) = kernel.failure() {
-            return Err(failure);
-        }
+        let (rank, how) = (self.rank, self.exchange);
+        let expected = self.kernel()?.start_exchange(rank, how, outbox)?;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let expected = kernel.start_exchange(self.rank, self.exchange, outbox)?;
-        drop(kernel);
         self.pending.push((ticket, expected));
         Ok(Pending { ticket })
     }
@@ -202,16 +272,13 @@ impl Communicator for SimCommunicator {
         op: Reduce,
         kind: TrafficKind,
     ) -> Result<PendingCollective, NetError> {
-        let mut kernel = self.shared.lock();
-        if let Some(failure) = kernel.failure() {
-            return Err(failure);
-        }
-        let ticket = self.collectives;
+        let (rank, ticket) = (self.rank, self.collectives);
+        let steps = collective.steps(&self.all_reduce, rank, self.size);
+        let what = (collective, op);
+        self.kernel()?
+            .start_collective(rank, ticket, what, steps, values, kind);
         self.collectives += 1;
         self.collecting.push(ticket);
-        let rank = self.rank;
-        let steps = collective.steps(&self.all_reduce, rank, self.size);
-        kernel.start_collective(rank, ticket, (collective, op), steps, values, kind);
         Ok(PendingCollective { ticket })
     }
 
@@ -269,7 +336,7 @@ where
         kernel: Mutex::new(Kernel::new(fabric, workers, actors, timeline)),
         turns: (0..workers).map(|_| Condvar::new()).collect(),
     });
-    // Threads, although one runs at a time: a program waits where it stands, as it does on real
+    // Threads, although one has the turn: a program waits where it stands, as it does on real
     // processes.
     let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
         let handles: Vec<_> = (0..actors)
@@ -354,6 +421,8 @@ where
         pending: Vec::new(),
         collectives: 0,
         collecting: Vec::new(),
+        ahead: Cell::new(false),
+        seat: None,
     };
     // The kernel is consistent between calls, and nothing else of a program that panicked is looked
     // at again.
@@ -361,7 +430,12 @@ where
         .unwrap_or_else(|panic| Err(panicked(rank, &*panic)));
     let mut kernel = shared.lock();
     match &outcome {
-        Ok(()) => kernel.finish(rank),
+        // Who computed last has not the turn.
+        Ok(()) => {
+            kernel = shared.wait_for_turn(rank, kernel)?;
+            kernel.settle(rank);
+            kernel.finish(rank);
+        }
         Err(error) => kernel.fail(rank, error.to_string()),
     }
     let turn = kernel.turn();

@@ -1,6 +1,6 @@
 //! The simulated engine's core: who runs, what is in flight, and what time it is.
 //!
-//! Workers are actors on threads of their own, of which exactly one runs at a time:
+//! Workers are actors on threads of their own, of which one has the turn:
 //!
 //! 1. The worker with the smallest clock that can go on holds the turn. Its computing moves its own
 //!    clock only.
@@ -10,6 +10,11 @@
 //!
 //! The fabric never moves while a worker could still send something earlier, so what is simulated
 //! is exact and does not depend on how the operating system schedules threads.
+//!
+//! A worker whose computing takes a time that is known before, as a model says it, tells its clock
+//! at once and gives the turn away while it computes: it will ask for nothing before that time, so
+//! that until then others go on and the fabric moves. Real cores thus compute for several workers,
+//! and turns still follow from virtual time alone.
 //!
 //! What travels in rounds, collectives and pairwise exchanges, has a clock of its own: its next
 //! messages leave when those of the round before have arrived, while the worker that started it
@@ -25,12 +30,13 @@ mod relays;
 mod route;
 mod snapshot;
 mod times;
+mod turns;
 
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
@@ -73,6 +79,8 @@ struct Actor {
     phase: Phase,
     clock: Seconds,
     compute: Seconds,
+    /// Since when it has computed what is not written down yet.
+    computes_since: Option<Seconds>,
     epoch: usize,
     blocked_since: Seconds,
     blocked: Intervals,
@@ -96,6 +104,8 @@ pub(super) struct Kernel {
     actors: Vec<Actor>,
     /// Who can go on and has not the turn, by clock.
     ready: BinaryHeap<Reverse<(Seconds, usize)>>,
+    /// Who computes without the turn, and until when.
+    ahead: BTreeSet<(Seconds, usize)>,
     /// How many have ended.
     done: usize,
     flying: HashMap<FlowId, InFlight>,
@@ -126,6 +136,7 @@ impl Kernel {
             },
             clock: Seconds::ZERO,
             compute: Seconds::ZERO,
+            computes_since: None,
             epoch: 0,
             blocked_since: Seconds::ZERO,
             blocked: Intervals::default(),
@@ -146,6 +157,7 @@ impl Kernel {
             ready: (1..actors)
                 .map(|rank| Reverse((Seconds::ZERO, rank)))
                 .collect(),
+            ahead: BTreeSet::new(),
             // Workers without a program count as ended: nobody waits for their turn.
             done: workers - actors,
             flying: HashMap::new(),
@@ -175,16 +187,6 @@ impl Kernel {
         self.actors.len()
     }
 
-    pub(super) const fn turn(&self) -> Option<usize> {
-        self.turn
-    }
-
-    /// Whether a worker that entered a blocking call already has what it waits for. It may then go
-    /// on without passing the turn: the fabric has not moved, and messages carry their own times.
-    pub(super) fn is_runnable(&self, rank: usize) -> bool {
-        matches!(self.actors[rank].phase, Phase::Runnable)
-    }
-
     /// How many values worker 0 has handed out.
     pub(super) const fn shares(&self) -> usize {
         self.shared.len()
@@ -196,20 +198,6 @@ impl Kernel {
 
     pub(super) fn set_epoch(&mut self, rank: usize, epoch: usize) {
         self.actors[rank].epoch = epoch;
-    }
-
-    pub(super) fn compute(&mut self, rank: usize, time: Seconds) {
-        let actor = &mut self.actors[rank];
-        let start = actor.clock;
-        actor.clock += time;
-        actor.compute += time;
-        self.timeline.add_span(Span {
-            worker: rank,
-            epoch: actor.epoch,
-            doing: Doing::Compute,
-            start,
-            end: actor.clock,
-        });
     }
 
     /// The failure that ends the run for `rank`, if there is one.
@@ -343,69 +331,11 @@ impl Kernel {
         self.shared[self.actors[rank].shares_taken - 1].1.clone()
     }
 
-    /// Ends a worker's part.
-    pub(super) fn finish(&mut self, rank: usize) {
-        self.actors[rank].phase = Phase::Done;
-        self.done += 1;
-        self.pass_turn();
-    }
-
     fn block(&mut self, rank: usize, phase: Phase) {
         let actor = &mut self.actors[rank];
         actor.blocked_since = actor.clock;
         actor.phase = phase;
         self.progress(rank);
-    }
-
-    /// Gives the turn to the runnable worker with the smallest clock, moving virtual time until
-    /// there is one.
-    pub(super) fn pass_turn(&mut self) {
-        if self.failure.is_some() {
-            self.turn = None;
-            return;
-        }
-        // Nobody has it: whoever can go on from here on gets in line.
-        self.turn = None;
-        loop {
-            // Of equal clocks the lower rank, which the pair in the heap decides.
-            if let Some(Reverse((_, next))) = self.ready.pop() {
-                self.turn = Some(next);
-                return;
-            }
-            if self.done == self.workers() {
-                return;
-            }
-            let Some(deliveries) = self.fabric.advance() else {
-                let stuck = self
-                    .actors
-                    .iter()
-                    .position(|a| !matches!(a.phase, Phase::Done));
-                let rank = stuck.unwrap_or(0);
-                match self.fabric.stalled() {
-                    Some(link_down) => self.end(link_down),
-                    None => self.fail(rank, self.describe_wait(rank)),
-                }
-                return;
-            };
-            for delivery in deliveries {
-                self.deliver(delivery.flow, delivery.time);
-            }
-        }
-    }
-
-    fn describe_wait(&self, rank: usize) -> String {
-        match &self.actors[rank].phase {
-            Phase::Receiving { tag, expect, .. } => {
-                format!("it waits for {tag:?} from workers {expect:?}, but nothing is in flight")
-            }
-            Phase::Exchanging(tag) => {
-                format!("it waits for {tag:?}, which others did not start")
-            }
-            Phase::Collecting(_) => "it waits in a collective that others did not enter".to_owned(),
-            Phase::Sharing(_) => "it waits for a value that worker 0 did not share".to_owned(),
-            Phase::Carrying(count) => format!("it waits for {count} messages that do not arrive"),
-            Phase::Runnable | Phase::Done => "it does not wait".to_owned(),
-        }
     }
 
     /// Carries a worker, and what it has started, as far as what has arrived allows.

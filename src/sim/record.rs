@@ -183,12 +183,41 @@ pub(super) struct Recorder {
     /// Real time of training before that, of a run that goes on.
     before: Duration,
     /// Time since the start that is no part of the training.
-    evaluation: Duration,
-    model: Duration,
+    /// What is no part of the training.
+    beside: Stopwatch,
+    model: Stopwatch,
     parameters: usize,
     coding_errors: BTreeMap<(usize, Lane), CodingError>,
     observer: Observer,
     relay: Option<Relay>,
+}
+
+/// Real time in which at least one worker did something: several may at once.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    workers: usize,
+    since: Option<Instant>,
+    ended: Duration,
+}
+
+impl Stopwatch {
+    fn enter(&mut self) {
+        self.workers += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn leave(&mut self) {
+        self.workers -= 1;
+        if self.workers == 0 {
+            self.ended = self.total();
+            self.since = None;
+        }
+    }
+
+    fn total(&self) -> Duration {
+        let since = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.ended + since
+    }
 }
 
 impl Recorder {
@@ -199,8 +228,8 @@ impl Recorder {
             workers,
             started: Instant::now(),
             before: Duration::ZERO,
-            evaluation: Duration::ZERO,
-            model: Duration::ZERO,
+            beside: Stopwatch::default(),
+            model: Stopwatch::default(),
             parameters: 0,
             coding_errors: BTreeMap::new(),
             observer,
@@ -208,30 +237,50 @@ impl Recorder {
         }
     }
 
-    pub(super) fn add_model_time(&mut self, took: Duration) {
-        self.model += took;
+    /// A worker begins to compute its model.
+    pub(super) fn enter_model(&mut self) {
+        self.model.enter();
     }
 
-    pub(super) fn add_evaluation_time(&mut self, took: Duration) {
-        self.evaluation += took;
-        self.model += took;
+    pub(super) fn leave_model(&mut self) {
+        self.model.leave();
     }
 
-    /// Something took so long that is no part of the training.
+    /// A worker begins to evaluate, which is computing of the model and no part of the training.
+    pub(super) fn enter_evaluation(&mut self) {
+        self.model.enter();
+        self.beside.enter();
+    }
+
+    pub(super) fn leave_evaluation(&mut self) {
+        self.model.leave();
+        self.beside.leave();
+    }
+
+    /// Something took so long that is no part of the training, one worker after another.
     pub(super) fn pause(&mut self, took: Duration) {
-        self.evaluation += took;
+        self.beside.ended += took;
+    }
+
+    /// A worker begins something else that is no part of the training.
+    pub(super) fn enter_pause(&mut self) {
+        self.beside.enter();
+    }
+
+    pub(super) fn leave_pause(&mut self) {
+        self.beside.leave();
     }
 
     /// Real time of training so far.
     pub(super) fn measured(&self) -> Duration {
-        self.before + self.started.elapsed().saturating_sub(self.evaluation)
+        self.before + self.started.elapsed().saturating_sub(self.beside.total())
     }
 
     /// Goes on after so much real time of training; what it took to come to this point is no part
     /// of it.
     pub(super) fn go_on_after(&mut self, measured: Duration) {
         self.before = measured;
-        (self.started, self.evaluation) = (Instant::now(), Duration::ZERO);
+        (self.started, self.beside) = (Instant::now(), Stopwatch::default());
     }
 
     /// What the messages of a worker lost in compression so far.
@@ -357,7 +406,7 @@ impl Recorder {
             timeline: results.timeline,
             parameters: self.parameters,
             measured,
-            model: self.model,
+            model: self.model.total(),
             peak_memory_bytes,
         }
     }

@@ -258,13 +258,21 @@ impl Worker {
             return action(self);
         }
         let work = self.following.compute();
+        let (rank, factor) = (self.rank(), self.compute_factor);
+        // What is queued on a device waits for others that use it, whoever has the turn.
+        let known = self.setting.models_compute() && !self.device.queued;
+        if known && matches!(self.setting.engine, Engine::Simulated) {
+            let time = self.setting.timing.time(rank, work, Duration::ZERO, factor);
+            self.communicator.elapse_ahead(time);
+            let (result, took) = self.timed(activity, action);
+            self.communicator.caught_up();
+            self.keep_time(took);
+            return result;
+        }
         let (result, took) = self.timed(activity, action);
         self.keep_time(took);
         let time = match self.setting.engine {
-            Engine::Simulated => {
-                let (rank, factor) = (self.rank(), self.compute_factor);
-                self.setting.timing.time(rank, work, took, factor)
-            }
+            Engine::Simulated => self.setting.timing.time(rank, work, took, factor),
             // A process computes as fast as it does: profiles and speeds of workers belong to the
             // emulation.
             Engine::Mpi(_) => Seconds(took.as_secs_f64()),
@@ -275,11 +283,15 @@ impl Worker {
 
     /// Does something, and says how long it took on this machine.
     fn timed<T>(&self, activity: Activity, action: impl FnOnce(&Self) -> T) -> (T, Duration) {
+        let of_model = activity == Activity::Model;
+        if of_model {
+            self.recorder().enter_model();
+        }
         let start = Instant::now();
         let result = action(self);
         let took = start.elapsed();
-        if activity == Activity::Model {
-            self.recorder().add_model_time(took);
+        if of_model {
+            self.recorder().leave_model();
         }
         (result, took)
     }

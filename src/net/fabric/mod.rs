@@ -266,6 +266,12 @@ impl Fabric {
     /// in which they were sent; nothing if nothing is in flight, or if what is in flight waits for
     /// a link that never comes back, which [`Fabric::stalled`] tells.
     pub(crate) fn advance(&mut self) -> Option<Vec<Delivery>> {
+        self.advance_before(Seconds(f64::INFINITY))
+    }
+
+    /// As [`Fabric::advance`], as far as something happens before `until`: what follows is left, so
+    /// that messages can still be sent then.
+    pub(crate) fn advance_before(&mut self, until: Seconds) -> Option<Vec<Delivery>> {
         loop {
             let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);
             let event = [start, self.next_end, self.next_switch()]
@@ -273,6 +279,9 @@ impl Fabric {
                 .flatten()
                 .min();
             let arrival = self.arriving.first_key_value().map(|(&(time, _), _)| time);
+            if event.into_iter().chain(arrival).all(|next| next >= until) {
+                return None;
+            }
             // Whatever happens at the instant of a delivery comes before it: it may add to the
             // deliveries.
             if let Some(event) = event

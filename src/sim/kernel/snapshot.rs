@@ -43,7 +43,7 @@ impl Kernel {
     /// Whether everybody waits, and nothing happens at this instant that ends that. Then it does
     /// not matter in which order those had their turn who could go on at one time.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.ready.is_empty() && self.fabric.is_quiet()
+        self.ready.is_empty() && self.ahead.is_empty() && self.fabric.is_quiet()
     }
 
     /// Adds what all workers do and what is in flight, as seen from a moment. `false` if what

@@ -1,6 +1,7 @@
 //! What takes its time beside the workers' programs, against closed forms.
 
 mod all_reduce;
+mod turns;
 
 use std::sync::{Arc, Mutex};
 

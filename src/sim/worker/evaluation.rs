@@ -1,7 +1,5 @@
 //! What a program asks of evaluation.
 
-use std::time::Instant;
-
 use burn::module::Module;
 
 use super::Worker;
@@ -12,9 +10,9 @@ use crate::sim::{Scores, SimError};
 impl Worker {
     /// Does something that is no part of the training, which takes no virtual time.
     pub(super) fn uncounted<T>(&self, action: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
+        self.recorder().enter_evaluation();
         let result = action();
-        self.recorder().add_evaluation_time(start.elapsed());
+        self.recorder().leave_evaluation();
         result
     }
 
@@ -39,12 +37,12 @@ impl Worker {
     ) -> Result<T, SimError> {
         // Who comes early waits for the others here, in training's time, and not within.
         self.communicator.meet()?;
-        let start = Instant::now();
+        self.recorder().enter_evaluation();
         let communicator = &mut self.communicator;
         let result = action(&mut self.evaluation, &mut |messages, expect| {
             communicator.exchange_aside(messages, expect)
         });
-        self.recorder().add_evaluation_time(start.elapsed());
+        self.recorder().leave_evaluation();
         result
     }
 

@@ -112,7 +112,7 @@ impl Worker {
         }
         // Who is here has written the checkpoint before this one.
         self.communicator.meet()?;
-        let begun = Instant::now();
+        self.recorder().enter_pause();
         let mut state = Saving::default();
         save(self, &mut state);
         let state = state.into_bytes()?;
@@ -131,7 +131,7 @@ impl Worker {
             let all_here = matches!(self.setting.engine, Engine::Simulated);
             checkpoints.prune(rank, workers, all_here);
         }
-        self.recorder().pause(begun.elapsed());
+        self.recorder().leave_pause();
         Ok(self.communicator.stand_by()?)
     }
 
