@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -24,6 +25,7 @@ struct Shared {
     // One for each worker: with a single one, every change of turn would wake all threads for one
     // of them.
     turns: Vec<Condvar>,
+    seats: Seats,
 }
 
 impl Shared {
@@ -61,36 +63,37 @@ impl Shared {
     }
 }
 
-/// Room for those who compute without the turn, of all runs of this process: as many as have a core
-/// to compute on.
+/// Runs of this process that are under way.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Room for those of a run who compute without the turn: runs share the cores, and each has a seat.
+#[derive(Default)]
 struct Seats {
     taken: Mutex<usize>,
     given_back: Condvar,
 }
 
-static SEATS: Seats = Seats {
-    taken: Mutex::new(0),
-    given_back: Condvar::new(),
-};
-
 /// A seat, given back when it is dropped.
-struct Seat;
+struct Seat(Arc<Shared>);
 
 impl Seat {
-    fn take() -> Self {
-        let all = rayon::current_num_threads();
-        let taken = SEATS.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |taken: &mut usize| *taken >= all;
-        let taken = SEATS.given_back.wait_while(taken, full);
+    fn take(of: &Arc<Shared>) -> Self {
+        let cores = rayon::current_num_threads();
+        let full =
+            |taken: &mut usize| *taken >= (cores / RUNS.load(Ordering::Relaxed).max(1)).max(1);
+        let Seats { taken, given_back } = &of.seats;
+        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = given_back.wait_while(taken, full);
         *taken.unwrap_or_else(PoisonError::into_inner) += 1;
-        Self
+        Self(Arc::clone(of))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        *SEATS.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        SEATS.given_back.notify_one();
+        let Seats { taken, given_back } = &self.0.seats;
+        *taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        given_back.notify_one();
     }
 }
 
@@ -215,7 +218,7 @@ impl Communicator for SimCommunicator {
             self.shared.wake(turn);
         }
         self.ahead.set(true);
-        self.seat = Some(Seat::take());
+        self.seat = Some(Seat::take(&self.shared));
     }
 
     fn caught_up(&mut self) {
@@ -335,7 +338,9 @@ where
     let shared = Arc::new(Shared {
         kernel: Mutex::new(Kernel::new(fabric, workers, actors, timeline)),
         turns: (0..workers).map(|_| Condvar::new()).collect(),
+        seats: Seats::default(),
     });
+    RUNS.fetch_add(1, Ordering::Relaxed);
     // Threads, although one has the turn: a program waits where it stands, as it does on real
     // processes.
     let outcomes: Vec<Result<(), SimError>> = thread::scope(|scope| {
@@ -367,6 +372,7 @@ where
             })
             .collect()
     });
+    RUNS.fetch_sub(1, Ordering::Relaxed);
     // The failing worker's own error says more than what its peers saw of it.
     let mut echo = None;
     for outcome in outcomes {
