@@ -79,8 +79,8 @@ struct Seat(Arc<Shared>);
 impl Seat {
     fn take(of: &Arc<Shared>) -> Self {
         let cores = rayon::current_num_threads();
-        let full =
-            |taken: &mut usize| *taken >= (cores / RUNS.load(Ordering::Relaxed).max(1)).max(1);
+        // This run is one of them.
+        let full = |taken: &mut usize| *taken >= (cores / RUNS.load(Ordering::Relaxed)).max(1);
         let Seats { taken, given_back } = &of.seats;
         let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = given_back.wait_while(taken, full);

@@ -182,8 +182,7 @@ pub(super) struct Recorder {
     started: Instant,
     /// Real time of training before that, of a run that goes on.
     before: Duration,
-    /// Time since the start that is no part of the training.
-    /// What is no part of the training.
+    /// What since the start is no part of the training.
     beside: Stopwatch,
     model: Stopwatch,
     parameters: usize,
@@ -212,6 +211,12 @@ impl Stopwatch {
             self.ended = self.total();
             self.since = None;
         }
+    }
+
+    /// Forgets what was until now.
+    fn restart(&mut self) {
+        self.ended = Duration::ZERO;
+        self.since = self.since.map(|_| Instant::now());
     }
 
     fn total(&self) -> Duration {
@@ -280,7 +285,8 @@ impl Recorder {
     /// of it.
     pub(super) fn go_on_after(&mut self, measured: Duration) {
         self.before = measured;
-        (self.started, self.beside) = (Instant::now(), Stopwatch::default());
+        self.started = Instant::now();
+        self.beside.restart();
     }
 
     /// What the messages of a worker lost in compression so far.
@@ -415,6 +421,30 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_of_several_workers_counts_once_and_goes_on_after_a_restart() {
+        let mut watch = Stopwatch::default();
+        let wait = || std::thread::sleep(Duration::from_millis(20));
+        let begun = Instant::now();
+        watch.enter();
+        watch.enter();
+        wait();
+        watch.leave();
+        wait();
+        assert!(watch.total() >= Duration::from_millis(40), "one is inside");
+        assert!(watch.total() <= begun.elapsed(), "and not counted twice");
+        watch.restart();
+        wait();
+        watch.leave();
+        let total = watch.total();
+        assert!(
+            total >= Duration::from_millis(20)
+                && total + Duration::from_millis(40) <= begun.elapsed()
+        );
+        wait();
+        assert_eq!(watch.total(), total, "nobody is inside");
+    }
 
     #[test]
     fn real_time_does_not_fall_where_a_run_goes_on_from_an_earlier_reading() {

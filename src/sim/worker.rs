@@ -259,25 +259,25 @@ impl Worker {
         }
         let work = self.following.compute();
         let (rank, factor) = (self.rank(), self.compute_factor);
+        let simulated = matches!(self.setting.engine, Engine::Simulated);
         // What is queued on a device waits for others that use it, whoever has the turn.
-        let known = self.setting.models_compute() && !self.device.queued;
-        if known && matches!(self.setting.engine, Engine::Simulated) {
+        let ahead = simulated && self.setting.models_compute() && !self.device.queued;
+        if ahead {
             let time = self.setting.timing.time(rank, work, Duration::ZERO, factor);
             self.communicator.elapse_ahead(time);
-            let (result, took) = self.timed(activity, action);
-            self.communicator.caught_up();
-            self.keep_time(took);
-            return result;
         }
         let (result, took) = self.timed(activity, action);
         self.keep_time(took);
-        let time = match self.setting.engine {
-            Engine::Simulated => self.setting.timing.time(rank, work, took, factor),
+        if ahead {
+            self.communicator.caught_up();
+        } else if simulated {
+            let time = self.setting.timing.time(rank, work, took, factor);
+            self.communicator.elapse(time);
+        } else {
             // A process computes as fast as it does: profiles and speeds of workers belong to the
             // emulation.
-            Engine::Mpi(_) => Seconds(took.as_secs_f64()),
-        };
-        self.communicator.elapse(time);
+            self.communicator.elapse(Seconds(took.as_secs_f64()));
+        }
         result
     }
 

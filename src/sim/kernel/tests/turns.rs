@@ -1,6 +1,7 @@
 //! Who computes beside the turn changes nothing but how long the run takes here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -87,22 +88,43 @@ fn computing_beside_the_turn_takes_the_same_virtual_time_and_no_more_cores_than_
 }
 
 #[test]
-fn who_computes_when_another_fails_hears_of_it_and_gives_its_seat_back() {
-    for _ in 0..2 * rayon::current_num_threads() {
-        let outcome = run_workers(&cluster(3), 3, |mut end| {
-            end.elapse_ahead(Seconds(1.0));
-            // Its seat is given back by its end.
-            assert_ne!(end.rank(), 1, "out of luck");
-            thread::sleep(Duration::from_millis(2));
+fn others_go_on_while_one_computes() {
+    let (told, heard) = mpsc::channel();
+    let (told, heard) = (Mutex::new(told), Mutex::new(heard));
+    run(&cluster(2), |end| {
+        if end.rank() == 0 {
+            end.elapse_ahead(Seconds(2.0));
+            // It computes until the other, earlier in virtual time, has come so far.
+            let clock = heard.lock().unwrap().recv_timeout(Duration::from_mins(1));
+            assert_eq!(clock, Ok(1.0));
             end.caught_up();
-            // After a failure neither is of consequence.
-            end.begin_epoch(1);
+        } else {
             end.elapse(Seconds(1.0));
-            let heard = end.barrier(TrafficKind::Parameter);
-            assert!(matches!(heard, Err(NetError::PeerFailed { rank: 1, .. })));
-            Ok(heard?)
-        });
-        let error = outcome.err().unwrap().to_string();
-        assert!(error.contains("out of luck"), "{error}");
-    }
+            let clock = end.now().0;
+            told.lock().unwrap().send(clock).unwrap();
+        }
+        end.barrier(TrafficKind::Parameter)?;
+        assert!(end.now().0 >= 2.0);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_computes_when_others_fail_hears_of_it_and_has_their_seat() {
+    // More than have a seat at once.
+    let workers = rayon::current_num_threads() + 1;
+    let outcome = run_workers(&cluster(workers), workers, |mut end| {
+        end.elapse_ahead(Seconds(1.0));
+        // Their seats are given back by their end.
+        assert_eq!(end.rank(), workers - 1, "out of luck");
+        end.caught_up();
+        // After a failure neither is of consequence.
+        end.begin_epoch(1);
+        end.elapse(Seconds(1.0));
+        let heard = end.barrier(TrafficKind::Parameter);
+        assert!(matches!(heard, Err(NetError::PeerFailed { .. })));
+        Ok(heard?)
+    });
+    let error = outcome.err().unwrap().to_string();
+    assert!(error.contains("out of luck"), "{error}");
 }
