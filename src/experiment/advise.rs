@@ -97,6 +97,9 @@ pub(crate) struct Change {
     pub to: Other,
     /// Strategies that fit then and their times in seconds, the fastest first.
     pub ranking: Vec<(String, f64)>,
+    /// Those that do not go with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 named! {
@@ -160,6 +163,8 @@ impl Other {
             ..PartitionSpec::default()
         };
         match (self, now.method) {
+            // A file has parts for as many workers as it was made for.
+            (Self::HalfTheWorkers | Self::TwiceTheWorkers, PartitionMethod::Given) => None,
             (Self::HalfTheWorkers, _) => (now.workers >= 2).then(|| of(now.workers / 2)),
             (Self::TwiceTheWorkers, _) => Some(of(2 * now.workers)),
             (Self::MetisParts, PartitionMethod::Random) => Some(by(PartitionMethod::Metis)),
@@ -349,7 +354,7 @@ impl Adviser<'_> {
     fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {
         let mut changes = Vec::new();
         for to in Other::ALL {
-            let (mut ranking, mut exists) = (Vec::new(), false);
+            let (mut ranking, mut refused, mut exists) = (Vec::new(), Vec::new(), false);
             self.preparation.on_network_times(to.network());
             for (place, &cell) in cells.iter().enumerate() {
                 (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
@@ -358,6 +363,7 @@ impl Adviser<'_> {
                     if place == 0 && to.cuts() {
                         break;
                     }
+                    refused.push(cell.strategy.label.clone());
                     continue;
                 };
                 exists = true;
@@ -369,7 +375,11 @@ impl Adviser<'_> {
             ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
             // A network changes no memory: that nothing fits is said where workers are others.
             if exists && !(ranking.is_empty() && to.network() != 1.0) {
-                changes.push(Change { to, ranking });
+                changes.push(Change {
+                    to,
+                    ranking,
+                    refused,
+                });
             }
         }
         changes

@@ -22,18 +22,19 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
-    let after = "claims were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
+    let after = "claims, or how they are judged, were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
     let mut notes = manifest["notes"].as_array().cloned().unwrap_or_default();
-    let asked = |claims: &Value| -> Vec<[Value; 2]> {
+    // With what a claim is corrected follows from its source, or its family.
+    let asked = |claims: &Value, statistics: &Value| -> (Vec<[Value; 4]>, Value) {
         let claims = claims.as_array().into_iter().flatten();
-        claims
-            .map(|claim| ["measure", "compare"].map(|key| claim[key].clone()))
-            .collect()
+        let claims = claims
+            .map(|claim| ["measure", "compare", "source", "family"].map(|key| claim[key].clone()));
+        (claims.collect(), statistics.clone())
     };
-    // Only if another question is asked, and once.
-    if asked(&manifest["claims"]) != asked(&json!(experiment.claims))
-        && !notes.contains(&json!(after))
-    {
+    let before = asked(&manifest["claims"], &manifest["statistics"]);
+    let now = asked(&json!(experiment.claims), &json!(experiment.statistics));
+    // Only if another question is asked, or answered by another rule, and once.
+    if before != now && !notes.contains(&json!(after)) {
         notes.push(json!(after));
         manifest["notes"] = json!(notes);
     }

@@ -186,6 +186,7 @@ impl Runner<'_> {
         tables.claims = self.claims(&tables.runs);
         notes.extend(grid::notes(&jobs));
         notes.extend(self.experiment.note_on_nvlink());
+        notes.extend(self.experiment.note_on_server());
         notes.extend(self.notes(&tables));
         if self.part.is_none() {
             let (claims, sets) = (&self.experiment.claims, manifest.test_sets());

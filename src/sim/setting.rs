@@ -158,9 +158,9 @@ impl Setting {
 
     /// Bytes that a worker holds at most where its plan says this of what it holds: edges of own
     /// nodes with their numbers; their features, if they are in no pass; parameters with gradient
-    /// and two moments of an optimiser.
+    /// and two moments of an optimiser, and what else goes from step to step.
     pub(crate) fn holds(&self, rank: usize, memory: Memory) -> u64 {
-        self.holds_beside_a_pass(rank, memory) + memory.pass
+        self.holds_beside_a_pass(rank, memory) + memory.pass + memory.ahead
     }
 
     /// The same without a pass.
@@ -174,7 +174,7 @@ impl Setting {
         let edges = part.internal_edges + part.cut_edges;
         // Of each row its number and its degree; of each edge its column.
         let words = 2 * (part.owned + part.halo) + edges + 4 * self.model.parameters();
-        features + 4 * words as u64 + memory.kept
+        features + 4 * words as u64 + memory.kept + memory.learner
     }
 
     /// Bytes of the features of a worker's own nodes.

@@ -89,7 +89,8 @@ fn what_a_worker_is_said_to_hold_is_what_processes_allocated() {
             (0.85..1.15).contains(&ratio),
             "{strategy} {sets:?}: {ratio}"
         );
-    } // The terminal has an evaluation where it takes more.
+    }
+    // The terminal has an evaluation where it takes more.
     let shown = |strategy: &str| {
         let strategy = format!("strategy=[{{ {} }}]", strategy.replace("BATCHES", BATCHES));
         let arguments = ["project", "x.toml", "--set", &strategy];
@@ -98,4 +99,57 @@ fn what_a_worker_is_said_to_hold_is_what_processes_allocated() {
     let batches = shown(r#"kind = "distdgl", BATCHES"#);
     assert!(batches.contains(" MB; evaluating 161 MB"), "{batches}");
     assert!(!shown(r#"kind = "full""#).contains("; evaluating"));
+}
+
+#[test]
+fn what_is_kept_beside_a_pass_counts() {
+    let folder = folder_with(EXPERIMENT);
+    let of = |strategy: &str| {
+        let strategy = strategy.replace("BATCHES", BATCHES);
+        let strategy = format!("strategy=[{{ {strategy} }}]");
+        let arguments = ["project", "x.toml", "--json", "--set", &strategy];
+        let projected = grapevine(folder.path(), &arguments).expect(0);
+        let projected: Value = serde_json::from_str(&projected.stdout).expect("JSON");
+        [
+            &projected[0]["memory_bytes"],
+            &projected[0]["bytes_by_kind"]["feature"],
+        ]
+        .map(|bytes| bytes.as_f64().unwrap_or(0.0))
+    };
+    // Features that came in mini-batches, once, to four workers.
+    let [keeping, came] = of(r#"kind = "full", BATCHES"#);
+    let [fresh, _] = of(r#"kind = "full", cache_features = false, exchange = "input", BATCHES"#);
+    let kept = (keeping - fresh) / (came / 4.0);
+    assert!((0.95..1.05).contains(&kept), "{kept}");
+
+    // Features that come for the next of three times twenty batches.
+    let [ahead, came] = of(r#"kind = "distdgl", BATCHES"#);
+    let [waiting, _] = of(r#"kind = "distdgl", prefetch = false, BATCHES"#);
+    let under_way = (ahead - waiting) / (came / 4.0 / 60.0);
+    assert!((0.9..1.1).contains(&under_way), "{under_way}");
+
+    // A worker has no more rows of others to keep than there are: 3 of 4.
+    let cached = |rows: usize| {
+        let cache = format!(r#"cache = "{}B", prefetch = false"#, rows * 4 * 128);
+        of(&format!(r#"kind = "distdgl", {cache}, BATCHES"#))[0]
+    };
+    assert_eq!(cached(98_304) - waiting, 98_304.0 * 4.0 * 128.0);
+    assert_eq!(cached(131_072), cached(98_304));
+
+    // What a codec keeps back, a gradient that waits and models that are averaged: as many values
+    // as the model has.
+    let values = 2.0 * (2.0 * 128.0 * 128.0 + 128.0) + (2.0 * 128.0 * 16.0 + 16.0);
+    let [plain, _] = of(r#"kind = "isolated""#);
+    for (gradients, times) in [
+        (r#"codec = "top_k", ratio = 100"#, 1.0),
+        (r#"codec = "top_k", ratio = 100, feedback = false"#, 0.0),
+        ("every = 2", 1.0),
+        (r#"every = 2, average = "models""#, 1.0),
+        (r#"every = 2, codec = "sign""#, 2.0),
+    ] {
+        let [with, _] = of(&format!(
+            r#"kind = "isolated", gradients = {{ {gradients} }}"#
+        ));
+        assert_eq!(with - plain, times * 4.0 * values, "{gradients}");
+    }
 }

@@ -44,7 +44,15 @@ pub(super) fn changed(change: &Change, ranking: &[Advised]) -> String {
         );
     }
     let before = time(&first.strategy).map_or_else(
-        || format!("{} no longer fits", first.strategy),
+        || {
+            let goes = !change.refused.contains(&first.strategy);
+            let why = if goes {
+                "no longer fits"
+            } else {
+                "does not go with it"
+            };
+            format!("{} {why}", first.strategy)
+        },
         |time| format!("{} takes {}", first.strategy, seconds(time)),
     );
     format!(

@@ -1,12 +1,11 @@
 //! What finished runs say for and against a claim.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::compare::{Condition, Form, Named};
-use super::{ClaimSpec, is_coarse, measure};
+use super::{ClaimSpec, is_accuracy, is_coarse, measure};
 use crate::experiment::rows::{ClaimVerdict, RunRow, Sweep};
-use crate::experiment::statistics::{Sample, Statistics};
+use crate::experiment::statistics::{Sample, Statistics, alike_p};
 
 /// Rounding that a condition forgives, relative to its bound (absolute below 1): 0.81 − 0.80 is
 /// within 0.01.
@@ -40,6 +39,8 @@ pub(super) struct Evidence {
     pub among: usize,
     /// Standard deviation over seeds; none where of some a bound alone is known.
     pub deviation: Option<f64>,
+    /// Whether they are all equal, and say nothing of their spread, as they are coarse.
+    pub alike: bool,
 }
 
 /// What a seed's value lies between.
@@ -123,7 +124,8 @@ impl Question {
             known.peek().is_none() || known.any(|nothing| !nothing)
         };
         let tells = |setting| varies(own(setting)) && learnt(setting);
-        let varied = self.grain == Grain::Coarse && settings.iter().all(|one| tells(*one));
+        // What a target took is a multiple of the time between evaluations, for any two trainings.
+        let varied = is_accuracy(&claim.measure) && settings.iter().all(|one| tells(*one));
         Self {
             grain: if varied { Grain::Varied } else { self.grain },
             ..self
@@ -139,7 +141,7 @@ impl Question {
     /// none for claims about a number.
     pub(super) fn at_equality(self, claim: &ClaimSpec) -> Option<[f64; 2]> {
         claim.compare.baseline()?;
-        let equal = f64::from(u8::from(self.inverse));
+        let equal = self.equality();
         let spares = [equal - self.low, self.high - equal];
         let nearest = spares[0].min(spares[1]);
         Some(if nearest < 0.0 {
@@ -167,22 +169,22 @@ impl Question {
         }
     }
 
-    /// The least p-value of values that say which side of a bound they are on and nothing about
-    /// their spread: all equal, though they are coarse. Zeros of two trainings that came to the
-    /// same are what they are.
-    fn least_p(self, values: &[Bounds]) -> f64 {
+    /// Whether values say which side of a bound they are on and nothing about their spread: all are
+    /// equal, though they are coarse. Two trainings that came to the same are what they are.
+    fn finds_alike(self, values: &[Bounds]) -> bool {
         let Some(&(first, _)) = values.first() else {
-            return 0.0;
+            return false;
         };
         let slack = ROUNDING * first.abs().max(1.0);
         let equal = |x: f64| (x - first).abs() <= slack;
         let alike = values.iter().all(|&(from, to)| equal(from) && equal(to));
-        let same = self.grain == Grain::Varied && first.abs() <= slack;
-        if self.grain != Grain::Fine && alike && values.len() > 1 && !same {
-            0.5_f64.powi(i32::try_from(values.len()).unwrap_or(i32::MAX))
-        } else {
-            0.0
-        }
+        let same = self.grain == Grain::Varied && equal(self.equality());
+        self.grain != Grain::Fine && alike && values.len() > 1 && !same
+    }
+
+    /// The answer of two sides that are equal: of a difference 0, of a quotient 1.
+    fn equality(self) -> f64 {
+        f64::from(u8::from(self.inverse))
     }
 
     /// The mean of what several settings answer, for each seed that all of them have: the
@@ -261,6 +263,7 @@ impl Evidence {
         far: f64::INFINITY,
         among: 1,
         deviation: None,
+        alike: false,
     };
 
     /// What answers say to a question.
@@ -333,7 +336,8 @@ impl Evidence {
         }
         let forgiven = if question.strict { -ROUNDING } else { ROUNDING };
         let slack = |bound: f64| forgiven * bound.abs().max(1.0);
-        let least_p = question.least_p(values);
+        let alike = question.finds_alike(values);
+        let least_p = if alike { alike_p(values.len()) } else { 0.0 };
         // Both bounds have to hold, so that the larger p-value counts. To break one is enough:
         // there the smaller counts.
         let (mut holds, mut fails) = (0.0_f64, 1.0_f64);
@@ -351,6 +355,7 @@ impl Evidence {
             judged: true,
             holds: holds.max(least_p),
             fails: fails.max(least_p),
+            alike,
             ..evidence
         }
     }
@@ -402,16 +407,52 @@ impl Evidence {
         }
     }
 
-    /// Orders from worst to best: what fails at the first of these one-sided p-values, what neither
-    /// does, what holds at the other; among these by the mean.
-    pub(super) fn compare(&self, other: &Self, [fails, holds]: [f64; 2]) -> Ordering {
-        let place = |one: &Self| match (one.fails <= fails, one.holds <= holds) {
-            (true, _) => 0,
-            (_, true) => 2,
-            _ => 1,
+    /// What several settings say of a claim about the best of them, or about each; and the setting
+    /// whose figures are told, given the one-sided p-value that decides alone.
+    ///
+    /// That one of them is shown to be so is shown where any of them shows it: the smallest p-value
+    /// counts, times their number. That each is so, only where all of them show it: the largest
+    /// counts, and needs no correction.
+    pub(super) fn of_settings(all: &[Self], best: bool, tail: f64) -> Option<(usize, Self)> {
+        let count = all.len();
+        // What one of them can show, and what all of them must.
+        let of_one = |one: &Self| if best { one.holds } else { one.fails };
+        let of_each = |one: &Self| if best { one.fails } else { one.holds };
+        let least = all.iter().map(of_one).fold(1.0, f64::min);
+        let one = (least * count as f64).min(1.0);
+        let each = all.iter().map(of_each).fold(0.0, f64::max);
+        // Those that decide come first, then those that leave it open. Where the claim hangs on one
+        // of these, that one does: it may decide at a later step of a correction, which is milder.
+        let place = |evidence: &Self| {
+            let first = if one < each {
+                of_one(evidence) <= least
+            } else {
+                of_each(evidence) > tail
+            };
+            match (of_one(evidence) <= tail / count as f64, first) {
+                (true, _) => 0,
+                (_, true) => 1,
+                _ => 2,
+            }
         };
-        let by_verdict = place(self).cmp(&place(other));
-        by_verdict.then(self.spare.total_cmp(&other.spare))
+        // Of equals the first.
+        let told = (0..count).min_by(|&a, &b| {
+            let (a, b) = (&all[a], &all[b]);
+            let by_mean = a.spare.total_cmp(&b.spare);
+            let by_mean = if best { by_mean.reverse() } else { by_mean };
+            place(a).cmp(&place(b)).then(by_mean)
+        })?;
+        let (holds, fails) = if best { (one, each) } else { (each, one) };
+        // More seeds would show what its mean says.
+        let shown_by_one = best == (all[told].spare >= 0.0);
+        let evidence = Self {
+            holds,
+            fails,
+            among: if shown_by_one { count } else { 1 },
+            judged: all.iter().any(|one| one.judged),
+            ..all[told]
+        };
+        Some((told, evidence))
     }
 }
 

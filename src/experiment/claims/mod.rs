@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow, Sweep};
-use super::statistics::{Statistics, detectable, seeds_needed};
+use super::statistics::{Statistics, alike_seeds, detectable, seeds_needed};
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers, is_factor};
 use family::{adjusted, first_tail};
@@ -224,54 +224,25 @@ impl ClaimSpec {
             _ => format!("{asked}, {text}"),
         };
         let count = settings.len();
-        if self.compare.over == Over::Mean {
-            let text = together(format!("on average over {count} settings"));
-            return (text, of(&Question::of(self).mean(&answers), &settings));
-        }
+        let best = match self.compare.over {
+            Over::Mean => {
+                let text = together(format!("on average over {count} settings"));
+                return (text, of(&Question::of(self).mean(&answers), &settings));
+            }
+            Over::Best => true,
+            Over::Each => false,
+        };
         let all: Vec<Evidence> = (answers.iter().zip(settings.chunks(1)))
             .map(|(answers, setting)| of(answers, setting))
             .collect();
-        let places = || all.iter().zip(&settings);
-        // What one of several shows counts times their number.
-        let of_one = tail / count as f64;
-        let told = if self.compare.over == Over::Best {
-            // The first of the best: of equals, `max_by` would keep the last.
-            let tails = [tail, of_one];
-            places().rev().max_by(|(a, _), (b, _)| a.compare(b, tails))
-        } else {
-            let tails = [of_one, tail];
-            places().min_by(|(a, _), (b, _)| a.compare(b, tails))
-        };
-        let Some((told, setting)) = told else {
+        let Some((told, evidence)) = Evidence::of_settings(&all, best, tail) else {
             return (asked, Evidence::NOTHING);
         };
-        let setting = setting.map_or(String::new(), ToString::to_string);
-        // That one of them is shown to be so is shown where any of them shows it: the smallest
-        // p-value counts, times their number. That each is so, only where all of them show it: the
-        // largest counts, and needs no correction.
-        let one = |of: fn(&Evidence) -> f64| {
-            (all.iter().map(of).fold(1.0, f64::min) * count as f64).min(1.0)
-        };
-        let each = |of: fn(&Evidence) -> f64| all.iter().map(of).fold(0.0, f64::max);
-        let (text, holds, fails) = match self.compare.over {
-            Over::Best => (
-                format!("in the best of {count} settings ({setting})"),
-                one(|evidence| evidence.holds),
-                each(|evidence| evidence.fails),
-            ),
-            Over::Each | Over::Mean => (
-                format!("in each of {count} settings (worst: {setting})"),
-                each(|evidence| evidence.holds),
-                one(|evidence| evidence.fails),
-            ),
-        };
-        let by_one = (self.compare.over == Over::Best) == (told.spare >= 0.0);
-        let evidence = Evidence {
-            holds,
-            fails,
-            among: if by_one { count } else { 1 },
-            judged: all.iter().any(|one| one.judged),
-            ..*told
+        let setting = settings[told].map_or(String::new(), ToString::to_string);
+        let text = if best {
+            format!("in the best of {count} settings ({setting})")
+        } else {
+            format!("in each of {count} settings (worst: {setting})")
         };
         (together(text), evidence)
     }
@@ -311,12 +282,8 @@ impl Found {
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
     let Some(looks) = statistics.looks else {
         let found = claims.iter().map(|claim| {
-            Found::of(
-                claim,
-                runs,
-                statistics,
-                first_tail(claim, claims, statistics),
-            )
+            let tail = first_tail(claim, claims, statistics);
+            Found::of(claim, runs, statistics, tail)
         });
         return rows(claims, runs, found.collect(), statistics);
     };
@@ -415,7 +382,8 @@ fn row(
     let needed = |distances: [f64; 2], among: usize| {
         let tail = tail * last / among as f64;
         let seeds = seeds_needed(evidence.deviation?, distances, tail)?;
-        Some(seeds.max(statistics.minimum_seeds) as u64)
+        let alike = if evidence.alike { alike_seeds(tail) } else { 0 };
+        Some(seeds.max(alike).max(statistics.minimum_seeds) as u64)
     };
     let found = [evidence.spare.abs(), evidence.far];
     ClaimRow {
@@ -436,7 +404,8 @@ fn row(
         censored: evidence.censored as u64,
         p_value,
         p_adjusted,
-        detectable: (evidence.deviation)
+        // Values that are all alike by their coarseness do not say how far they scatter.
+        detectable: (evidence.deviation.filter(|_| !evidence.alike))
             .map(|deviation| {
                 let tail = tail * now / evidence.among as f64;
                 let difference = detectable(deviation, evidence.seeds, tail);

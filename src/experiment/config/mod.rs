@@ -17,7 +17,7 @@ mod error;
 mod flows;
 mod homes;
 mod locate;
-mod nvlink;
+mod networks;
 mod overrides;
 mod path;
 mod scale;

@@ -42,6 +42,7 @@ pub(crate) fn notes(
     });
     limits.extend(distinct(own));
     limits.extend(experiment.note_on_nvlink());
+    limits.extend(experiment.note_on_server());
     if projections.iter().any(|projection| !projection.exact) {
         limits.push(
             "≤ is the most it can be: what is sent depends on how the training goes.".to_owned(),

@@ -44,6 +44,21 @@ fn messages_that_pass_by_nvlink_through_the_host_are_told_of() {
 }
 
 #[test]
+fn servers_that_are_clients_are_told_of() {
+    let note = |rank: &str| {
+        let edge = format!(
+            "topology = \"edge\"\nserver = {{ bandwidth = \"1Gbps\", latency = \"1ms\"{rank} }}\n\
+             preset = \"ethernet-10g\""
+        );
+        experiment(&SAMPLED.replace("preset = \"ethernet-10g\"", &edge)).note_on_server()
+    };
+    assert!(note("").is_some_and(|note| note.contains("worker 0")));
+    assert!(note(", rank = 1").is_some());
+    assert_eq!(note(", rank = 0"), None);
+    assert_eq!(experiment(SAMPLED).note_on_server(), None);
+}
+
+#[test]
 fn an_option_that_says_what_holds_by_default_has_the_errors_of_what_was_trained() {
     let trained = include_str!("../../../experiments/scale/validate.toml");
     let errors = |text: &str| -> Vec<Option<[Option<f64>; 2]>> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use holm::holm;
 pub use looks::Looks;
-pub(crate) use power::{MOST_SEEDS, seeds_needed};
+pub(crate) use power::{MOST_SEEDS, alike_p, alike_seeds, seeds_needed};
 pub use power::{POWER, detectable};
 pub use sample::Sample;
 pub use summary::Summary;

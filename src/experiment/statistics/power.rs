@@ -55,6 +55,17 @@ pub(crate) fn seeds_needed(deviation: f64, distances: [f64; 2], tail: f64) -> Op
     Some(many)
 }
 
+/// The least p-value of so many values of a coarse measure that are all equal: as if their signs
+/// alone were counted.
+pub(crate) fn alike_p(seeds: usize) -> f64 {
+    0.5_f64.powi(i32::try_from(seeds).unwrap_or(i32::MAX))
+}
+
+/// How many of them decide, should they stay equal.
+pub(crate) fn alike_seeds(tail: f64) -> usize {
+    (-tail.log2()).ceil().max(1.0) as usize
+}
+
 fn quantile(t: &StudentsT, share: f64) -> f64 {
     t.inverse_cdf(share)
 }

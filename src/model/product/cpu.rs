@@ -19,6 +19,9 @@ use crate::model::host::Host;
 /// Multiplications below which one thread is done before others have woken up.
 const SERIAL_WORK: usize = 192 * 192 * 192;
 
+/// Values that one thread moves or adds up before others have woken up.
+const SERIAL_VALUES: usize = 1 << 16;
+
 /// Rows of a part, at least: with fewer, writing its result takes as long as the product.
 const PART_ROWS: usize = 1536;
 
@@ -228,6 +231,7 @@ fn added_up(parts: Vec<Vec<f32>>) -> Vec<f32> {
     let mut sum = parts.next().unwrap_or_default();
     let rest: Vec<Vec<f32>> = parts.collect();
     let stretches = sum.par_chunks_mut(STRETCH).enumerate();
+    let stretches = stretches.with_min_len(SERIAL_VALUES / STRETCH);
     stretches.for_each(|(number, sum)| {
         for part in &rest {
             let terms = &part[number * STRETCH..][..sum.len()];
@@ -245,6 +249,7 @@ fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     const BAND: usize = 16;
     let mut out = vec![0.0; values.len()];
     let bands = out.par_chunks_mut(BAND * rows).enumerate();
+    let bands = bands.with_min_len(SERIAL_VALUES / (BAND * rows).max(1));
     bands.for_each(|(band, out)| {
         for row in 0..rows {
             let line = &values[row * columns + band * BAND..];

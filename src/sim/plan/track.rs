@@ -86,6 +86,10 @@ pub struct Track {
 pub struct Memory {
     /// All through the epoch.
     pub kept: u64,
+    /// The same, of what goes from step to step beside parameters, gradient and optimiser.
+    pub learner: u64,
+    /// What comes during a pass for later ones.
+    pub ahead: u64,
     /// At the fullest moment of a pass over the layers; 0 where none was planned as one.
     pub pass: u64,
     /// Of that, what is there between passes, too: blocks, and features that are part of one.
@@ -98,6 +102,8 @@ impl Memory {
     /// What is held of either.
     pub(super) fn join(&mut self, other: Self) {
         self.kept = self.kept.max(other.kept);
+        self.learner = self.learner.max(other.learner);
+        self.ahead = self.ahead.max(other.ahead);
         self.pass = self.pass.max(other.pass);
         self.stays = self.stays.max(other.stays);
         self.reads_features |= other.reads_features;
@@ -134,6 +140,17 @@ impl Track {
     /// It keeps so many bytes all through the epoch.
     pub fn keeps(&mut self, bytes: u64) {
         self.memory.kept = self.memory.kept.max(bytes);
+    }
+
+    /// So many bytes come during its pass for later ones.
+    pub(crate) fn hears_ahead(&mut self, bytes: u64) {
+        self.memory.ahead = self.memory.ahead.max(bytes);
+    }
+
+    /// It keeps so many bytes from step to step, beside the parameters, a gradient of them and what
+    /// the optimiser keeps, whatever else it [keeps](Self::keeps).
+    pub(crate) fn learns_with(&mut self, bytes: u64) {
+        self.memory.learner = self.memory.learner.max(bytes);
     }
 
     /// It holds so many bytes at the fullest moment of a pass over the layers, of which some stay

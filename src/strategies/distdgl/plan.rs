@@ -10,7 +10,7 @@ use super::pipeline::Pipeline;
 use super::sampled_requests::{Draws, Hop, NEIGHBOUR_BYTES, Read, SampledRequests};
 use crate::graph::PartCounts;
 use crate::model::{BlockShape, InputShape, Work};
-use crate::net::{Bytes, TrafficKind};
+use crate::net::{Bytes, TrafficKind, Way};
 use crate::sim::Track;
 use crate::strategies::parts::plan::{
     Arrivals, Asks, PassPlan, PlannedSteps, exchange_of, finish_asking, receive_features,
@@ -169,6 +169,24 @@ impl FetchPlan {
     }
 }
 
+impl FetchPlan {
+    /// Bytes of the features that come to a worker while it computes: those of the next batch.
+    fn under_way(&self, rank: usize) -> u64 {
+        let Some(next) = self.batches.get(1) else {
+            return 0;
+        };
+        let (wire, width) = (
+            self.fetching.wire(next.at, &self.state),
+            self.fetching.setting.model.features(),
+        );
+        let comes = |&(owner, rows): &(u32, usize)| {
+            let ends = (owner as usize, rank, Way::Forward);
+            wire.bytes(ends, rows, width).0
+        };
+        next.fetches(rank).by_me.iter().map(comes).sum()
+    }
+}
+
 impl Batch {
     /// A worker makes the block of a hop and asks on.
     fn reach(&self, track: &mut Track, rank: usize, hop: usize) {
@@ -270,8 +288,10 @@ impl PlannedSteps for FetchPlan {
                 }
             }
         });
-        let kept = self.fetching.rooms[rank].min(self.fetching.setting.counts.nodes);
+        let counts = &self.fetching.setting.counts;
+        let kept = self.fetching.rooms[rank].min(counts.nodes - counts.parts[rank].owned);
         track.keeps(4 * (kept * model.features()) as u64);
+        track.hears_ahead(self.under_way(rank));
         let ready = &self.batches[0];
         let block = |hop| {
             let Hop {

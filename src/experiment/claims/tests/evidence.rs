@@ -20,15 +20,31 @@ fn accuracies_that_happen_to_be_equal_do_not_decide_without_their_number() {
     };
     assert_eq!(verdict(0.0037, 3), (Inconclusive, Some(0.25)));
     assert_eq!(verdict(0.0037, 6), (NotReproduced, Some(0.03125)));
-    // Trainings that come to the same.
+    // Trainings that come to the same, whether a difference or a quotient is asked for.
     assert_eq!(verdict(0.0, 3).0, Reproduced);
+    let mut rows = runs("a", &[0.8, 0.81, 0.82], &[5; 3]);
+    rows.extend(runs("b", &[0.8, 0.81, 0.82], &[10; 3]));
+    let no_more = "{ strategy = 'a', to = 'b', times_less = 1 }";
+    assert_eq!(judge("test_accuracy", no_more, &rows).verdict, Reproduced);
+}
+
+#[test]
+fn equal_values_tell_how_many_of_them_would_decide_and_no_difference() {
+    let mut rows = runs("a", &[0.79, 0.80, 0.81], &[5; 3]);
+    rows.extend(runs("b", &[0.8, 0.81, 0.82], &[10; 3]));
+    let asked = "{ strategy = 'a', to = 'b', at_most_below = 0.003 }";
+    let row = judge("test_accuracy", asked, &rows);
+    assert_eq!(row.verdict, Inconclusive);
+    // Twice 2⁻⁶ is the first below 5 %.
+    assert_eq!((row.seeds_needed, row.detectable), (Some(6), None));
 }
 
 #[test]
 fn targets_that_are_reached_after_as_many_evaluations_do_not_decide_without_their_number() {
-    // Whoever reaches it one evaluation later in a tenth of the trainings is not "no more".
-    let asked = "{ strategy = 'a', to = 'b', times_less = 1 }";
-    let verdict = |seeds: usize| {
+    // Whoever reaches it one evaluation later in a tenth of the trainings is not "no more", of
+    // quotients or of differences.
+    let verdict = |condition: &str, seeds: usize| {
+        let asked = format!("{{ strategy = 'a', to = 'b', {condition} }}");
         let mut rows = Vec::new();
         for cell in ["a", "b"] {
             let mut own = runs(cell, &vec![0.8; seeds], &vec![5; seeds]);
@@ -37,11 +53,13 @@ fn targets_that_are_reached_after_as_many_evaluations_do_not_decide_without_thei
             }
             rows.extend(own);
         }
-        let row = judge("bytes_to_target", asked, &rows);
+        let row = judge("bytes_to_target", &asked, &rows);
         (row.verdict, row.p_value)
     };
-    assert_eq!(verdict(3), (Inconclusive, Some(0.25)));
-    assert_eq!(verdict(6), (Reproduced, Some(0.03125)));
+    for condition in ["times_less = 1", "at_most_below = 0", "within = 1"] {
+        assert_eq!(verdict(condition, 3), (Inconclusive, Some(0.25)));
+        assert_eq!(verdict(condition, 6), (Reproduced, Some(0.03125)));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is asked of the settings of a sweep together.
 
-use super::{ClaimVerdict, RunRow, close, judge, swept};
+use super::{ClaimVerdict, RunRow, Statistics, claim, close, judge, swept};
 
 /// Two settings in which a strategy is beside another, by the differences of three seeds.
 fn two_settings(of: [[f64; 3]; 2]) -> Vec<RunRow> {
@@ -112,4 +112,29 @@ fn the_best_of_many_settings_is_held_to_their_number() {
     );
     let (alone, of_two) = (alone.p_value.unwrap(), of_two.p_value.unwrap());
     assert!((of_two - 2.0 * alone).abs() < 1e-12, "{alone} {of_two}");
+}
+
+#[test]
+fn the_setting_that_is_quoted_is_the_one_that_breaks_the_claim_at_whatever_step() {
+    // One breaks the bound, at the second step of Holm's method; the other has a worse mean and
+    // says nothing.
+    let clear = [-0.0222, -0.02, -0.0178];
+    let noisy = [-0.11, -0.04, 0.03];
+    let claims = [
+        (
+            "test_accuracy",
+            "{ strategy = 'varco', to = 'full', at_most_below = 0.01 }",
+        ),
+        ("node_data_bytes", "{ strategy = 'varco', equals = 0 }"),
+    ];
+    let claims = claims.map(|(measure, compare)| claim(measure, compare).unwrap());
+    for (settings, quoted) in [([clear, noisy], 2), ([noisy, clear], 4)] {
+        let rows = two_settings(settings);
+        let row = super::super::judge(&claims, &rows, &Statistics::default()).remove(0);
+        assert_eq!(row.verdict, ClaimVerdict::NotReproduced);
+        close(row.measured, -0.02);
+        assert!(row.high.unwrap() < -0.01, "{row:?}");
+        let worst = format!("worst: workers={quoted}");
+        assert!(row.expected.contains(&worst), "{}", row.expected);
+    }
 }

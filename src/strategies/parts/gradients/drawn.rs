@@ -66,6 +66,10 @@ impl Sum for Drawn {
         self.residual.values()
     }
 
+    fn kept(&self) -> usize {
+        self.residual.kept(self.len)
+    }
+
     fn remember(&mut self, memory: Vec<Vec<f32>>) {
         self.residual.remember(memory);
     }

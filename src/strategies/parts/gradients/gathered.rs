@@ -56,6 +56,10 @@ impl Sum for Gathered {
         self.0.residual.values()
     }
 
+    fn kept(&self) -> usize {
+        self.0.residual.kept(self.0.len)
+    }
+
     fn remember(&mut self, memory: Vec<Vec<f32>>) {
         self.0.residual.remember(memory);
     }

@@ -78,5 +78,9 @@ impl Sum for Whole {
         &[]
     }
 
+    fn kept(&self) -> usize {
+        0
+    }
+
     fn remember(&mut self, _: Vec<Vec<f32>>) {}
 }

@@ -244,9 +244,21 @@ impl LearnerPlan {
         self.gradients.are_plain()
     }
 
+    /// Values that it keeps from one step to the next beside model and optimiser: what its sum
+    /// keeps, gradients that wait for the next one, and the mean of models that steps by itself
+    /// start from.
+    fn kept(&self) -> usize {
+        let waits = match self.gradients.average {
+            Average::Gradients => self.gradients.every > 1,
+            Average::Models => true,
+        };
+        self.sum.kept() + if waits { self.parameters } else { 0 }
+    }
+
     /// Writes down what worker `rank` does with its gradient of a step, counted from the first of
     /// the training.
     pub fn write(&self, track: &mut Track, rank: usize, step: usize) {
+        track.learns_with(4 * self.kept() as u64);
         let sums = self.sums_after(step);
         let pass = || Work::pass(self.parameters);
         match self.gradients.average {

@@ -283,6 +283,12 @@ impl Sum for LowRank {
         self.residual.values()
     }
 
+    fn kept(&self) -> usize {
+        let factors = self.matrices.iter();
+        let factors = factors.map(|matrix| matrix.columns * matrix.rank);
+        self.residual.kept(self.len) + factors.sum::<usize>()
+    }
+
     fn memory(&self) -> Vec<&[f32]> {
         let factors = self.matrices.iter().map(|matrix| &matrix.q[..]);
         std::iter::once(self.residual.values())

@@ -18,6 +18,11 @@ impl Residual {
         }
     }
 
+    /// How many of so many values are kept, once something was left out.
+    pub(super) const fn kept(&self, len: usize) -> usize {
+        if self.kept { len } else { 0 }
+    }
+
     /// Adds what was left out before.
     pub(super) fn add_to(&self, values: &mut [f32]) {
         // Nothing is there at first, and then nothing is added.

@@ -24,6 +24,9 @@ pub trait Sum: Send {
     /// nothing is lost or fed back.
     fn left_out(&self) -> &[f32];
 
+    /// How many values it keeps from one sum to the next, once there was one.
+    fn kept(&self) -> usize;
+
     /// All that it remembers from one sum to the next, for [`Self::remember`]. Default: what it has
     /// kept back.
     fn memory(&self) -> Vec<&[f32]> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::expected_batches::ExpectedBatches;
 use super::{
     Arrivals, Asks, Crosses, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features,
+    stored,
 };
 use crate::graph::{BatchForm, LayerDraw, Rehearsal, SampledLayer, StepDraws};
 use crate::model::{BlockShape, InputShape, Work};
@@ -20,6 +21,8 @@ pub(super) struct BatchPlan {
     arrivals: Arrivals,
     at: (usize, usize),
     draws: Arc<StepDraws>,
+    /// How many rows of others' features each worker has kept so far.
+    kept: Vec<usize>,
 }
 
 /// How it is known what is drawn.
@@ -53,6 +56,7 @@ impl BatchPlan {
             by_layer,
             at: (0, 0),
             draws: Arc::default(),
+            kept: vec![0; setting.workers()],
         })
     }
 
@@ -74,7 +78,26 @@ impl BatchPlan {
         };
         let again = step > 1 && Arc::ptr_eq(&draws, &self.draws);
         self.draws = draws;
+        if self.form == BatchForm::KeepingFeatures {
+            let came = self.draws.layers[0].iter().map(|draw| draw.asks.iter());
+            for (kept, came) in self.kept.iter_mut().zip(came) {
+                *kept += came.map(|(_, rows)| rows).sum::<usize>();
+            }
+        }
         again
+    }
+
+    /// Bytes of the features of others that a worker has kept so far, as they lie in memory.
+    pub(super) fn kept_bytes(&self, rank: usize) -> u64 {
+        let rows = self.kept[rank];
+        let features = &self.setting.dataset.features;
+        if rows == 0 || self.setting.law.is_some() || features.is_dense() {
+            return 4 * (rows * self.setting.model.features()) as u64;
+        }
+        // Which rows came is not counted: as many values as rows of its halo have on average.
+        let halo = &self.setting.boundary.parts[rank].halo;
+        let all = stored(InputShape::of(features, halo.iter().copied()));
+        (all as f64 * rows as f64 / halo.len() as f64) as u64
     }
 
     /// Whether it is of a graph that is known by its law.

@@ -362,6 +362,9 @@ impl ExchangePlanner {
                     written.cut();
                 }
             }
+            for (rank, track) in written.tracks.iter_mut().enumerate() {
+                track.keeps(batches.kept_bytes(rank));
+            }
             self.batches = Some(batches);
         } else {
             for (rank, track) in written.tracks.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
-//! Messages that pass by `NVLink`.
+//! What to know of a network: messages that pass by `NVLink`, and servers that are clients.
 
 use std::collections::BTreeSet;
 
 use super::{Experiment, Settings};
-use crate::net::Seconds;
+use crate::net::{Seconds, TopologyKind};
 use crate::sim::ComputeTiming;
 
 impl Settings {
@@ -33,6 +33,21 @@ impl Experiment {
                  otherwise; with staging = false beside the profile messages go by NVLink",
                 presets.join(", ")
             )
+        })
+    }
+
+    /// What to know of networks of clients around a server that is none of the workers, or another
+    /// one than strategies have theirs at.
+    pub(crate) fn note_on_server(&self) -> Option<String> {
+        let mut networks = self.cells.iter().map(|cell| &cell.settings.network);
+        let elsewhere = networks.any(|network| {
+            let rank = network.server.as_ref().and_then(|server| server.rank);
+            network.topology == TopologyKind::Edge && rank != Some(0)
+        });
+        elsewhere.then(|| {
+            "edge: servers of strategies, and the worker at which a tree or a parameter server sums, are worker 0, \
+             a client here; network.server.rank = 0 puts it at the server"
+                .to_owned()
         })
     }
 }
