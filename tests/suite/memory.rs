@@ -141,8 +141,8 @@ fn what_is_kept_beside_a_pass_counts() {
     let values = 2.0 * (2.0 * 128.0 * 128.0 + 128.0) + (2.0 * 128.0 * 16.0 + 16.0);
     let [plain, _] = of(r#"kind = "isolated""#);
     for (gradients, times) in [
-        (r#"codec = "top_k", ratio = 100"#, 1.0),
-        (r#"codec = "top_k", ratio = 100, feedback = false"#, 0.0),
+        (r#"codec = "top_k""#, 1.0),
+        (r#"codec = "top_k", feedback = false"#, 0.0),
         ("every = 2", 1.0),
         (r#"every = 2, average = "models""#, 1.0),
         (r#"every = 2, codec = "sign""#, 2.0),
