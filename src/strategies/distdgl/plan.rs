@@ -167,9 +167,7 @@ impl FetchPlan {
             }
         }
     }
-}
 
-impl FetchPlan {
     /// Bytes of the features that come to a worker while it computes: those of the next batch.
     fn under_way(&self, rank: usize) -> u64 {
         let Some(next) = self.batches.get(1) else {
