@@ -84,3 +84,73 @@ impl Tables {
         write_manifest(folder, manifest).map_err(failed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{PAPER, Vocabulary};
+    use super::*;
+    use crate::strategies::Registry;
+
+    const FILE: &str = r#"name = "asked"
+seeds = [0, 1, 2]
+dataset = { name = "cora" }
+model = { kind = "gcn" }
+training = { epochs = 3 }
+partition = { workers = 2, method = "random" }
+network = { preset = "ethernet-1g" }
+strategy = [{ kind = "full" }, { kind = "isolated" }]
+
+[[claim]]
+id = "accuracy"
+source = "ours"
+statement = "Isolation costs no accuracy"
+measure = "test_accuracy"
+compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
+"#;
+
+    /// The notes on a run of the first file after its claims were judged by the others in turn.
+    fn notes_after(files: &[String]) -> Vec<Value> {
+        let registry = Registry::builtin();
+        let vocabulary = Vocabulary {
+            registry: &registry,
+            figures: &[],
+        };
+        let mut manifest = json!({ "name": "asked", "notes": ["one"] });
+        for text in [&[FILE.to_owned()], files].concat() {
+            let read = Experiment::parse(&text, "x.toml", PAPER, &[], &vocabulary);
+            let experiment = read.expect("it is right");
+            if manifest["claims"].is_null() {
+                manifest["claims"] = json!(experiment.claims);
+                manifest["statistics"] = json!(experiment.statistics);
+            }
+            ask_again(&experiment, &mut manifest).expect("it is the same experiment");
+        }
+        manifest["notes"].as_array().expect("a list").clone()
+    }
+
+    #[test]
+    fn another_question_or_rule_is_noted_once_and_other_words_are_not() {
+        let with = |from, to| vec![FILE.replace(from, to)];
+        let words = with("costs no accuracy", "is free");
+        assert_eq!(notes_after(&words), [json!("one")]);
+        let other = [
+            with("at_most_below = 0.01", "at_most_below = 0.02"),
+            with("\"test_accuracy\"", "\"val_accuracy\""),
+            // What a claim is corrected with follows from its source and its family.
+            with("\"ours\"", "\"arXiv 1\""),
+            with("id = ", "family = \"headlines\"\nid = "),
+            with("[[claim]]", "[statistics]\nlevel = 0.9\n\n[[claim]]"),
+        ];
+        for changed in other {
+            let notes = notes_after(&changed);
+            assert_eq!(notes.len(), 2, "{notes:?}");
+            let twice = notes[1].as_str().expect("a sentence");
+            assert!(twice.ends_with("take the p-value twice"), "{twice}");
+            // Neither for the same again nor for a third.
+            assert_eq!(
+                notes_after(&[changed.clone(), changed, words.clone()].concat()),
+                notes
+            );
+        }
+    }
+}

@@ -150,18 +150,19 @@ table! {
         simulated_seconds: f64,
         /// The part of it in computation, mean over workers.
         compute_seconds: f64,
-        /// The part of it with communication under way, mean over workers.
+        /// The part of it with a message from or to the worker under way, mean over workers.
         communication_seconds: f64,
-        /// What the network itself took and computation did not hide, mean over workers.
+        /// The part of that in which the worker did nothing but wait, mean over workers.
         exposed_communication_seconds: f64,
-        /// Time in which workers waited for others that had not begun to send, mean over workers;
-        /// null in tables of earlier versions.
+        /// Time in which a worker waited with no message from or to it under way, since others had
+        /// not begun to send, mean over workers; null in tables of earlier versions.
         waiting_seconds: Option<f64>,
         /// Time on the clock of the machine that emulated the run.
         measured_seconds: f64,
         /// `simulated_seconds` until the target accuracy; null if it was not reached or not set.
         seconds_to_target: Option<f64>,
-        /// Payload sent until the target accuracy; null if it was not reached or not set.
+        /// Payload of the epochs up to the evaluation that reached the target accuracy; null if it
+        /// was not reached or not set.
         bytes_to_target: Option<u64>,
         /// Test accuracy at the epoch of highest validation accuracy among those that ended with no
         /// more payload sent than `training.byte_budget`; null without a budget, or if no epoch was

@@ -235,6 +235,7 @@ impl Block {
         heads: usize,
         place: &Place,
     ) -> Self {
+        let dropout = dropout.on_attention();
         if dropout.is_off() || heads == 0 {
             return self.clone();
         }

@@ -33,6 +33,8 @@ pub struct Dropout {
     threshold: u32,
     /// The same for the features.
     of_features: u32,
+    /// And for attention weights.
+    of_attention: u32,
     seed: u64,
 }
 
@@ -51,6 +53,7 @@ impl Dropout {
         Self {
             threshold,
             of_features: threshold,
+            of_attention: threshold,
             // Mixed, not a stream: any value's draw is found without those before it.
             seed: mix(seed, Purpose::Dropout as u64),
         }
@@ -62,6 +65,20 @@ impl Dropout {
             of_features: threshold(probability),
             ..self
         }
+    }
+
+    /// With another probability for attention weights.
+    pub fn with_attention(self, probability: f64) -> Self {
+        Self {
+            of_attention: threshold(probability),
+            ..self
+        }
+    }
+
+    /// That of attention weights.
+    pub(crate) const fn on_attention(mut self) -> Self {
+        self.threshold = self.of_attention;
+        self
     }
 
     /// That of the input of a layer.

@@ -6,8 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Aggregation, Biases, Block, Conv, Init, Input, LayerSpec, Matrix, Merge,
-    ModelConfig, ModelKind, Norm, NormKind,
+    Activation, Aggregation, Biases, Block, Conv, HiddenActivation, Init, Input, LayerSpec, Matrix,
+    Merge, ModelConfig, ModelKind, Norm, NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -19,10 +19,14 @@ pub struct ModelSpec {
     pub widths: Vec<usize>,
     /// Attention heads of each layer, for `gat`.
     pub heads: usize,
-    /// Dropout probability at the input of each layer above the first, and of attention weights.
+    /// Dropout probability at the input of each layer above the first.
     pub dropout: f64,
     /// Dropout probability of the features.
     pub input_dropout: f64,
+    /// Dropout probability of attention weights.
+    pub attention_dropout: f64,
+    /// What hidden layers end with.
+    pub activation: HiddenActivation,
     /// For `gcn`, `sage` and `gat`, whether a node's own row is among its neighbours'.
     pub self_loops: bool,
     /// From what the first weights are drawn.
@@ -51,6 +55,10 @@ impl ModelSpec {
             heads: config.heads,
             dropout: config.dropout,
             input_dropout: config.input_dropout.unwrap_or(config.dropout),
+            attention_dropout: config.attention_dropout.unwrap_or(config.dropout),
+            activation: config
+                .activation
+                .unwrap_or_else(|| config.kind.activation()),
             self_loops: config
                 .self_loops
                 .unwrap_or_else(|| config.kind.has_self_loops()),
@@ -161,8 +169,8 @@ impl ModelSpec {
     }
 }
 
-/// A graph neural network: layers with ReLU between them (ELU for `gat`, as in its paper), the last
-/// one giving class logits.
+/// A graph neural network: layers with an activation between them, the last one giving class
+/// logits.
 #[derive(Module, Debug)]
 pub struct Gnn {
     convs: Vec<Conv>,
@@ -185,7 +193,7 @@ impl Gnn {
             convs,
             norms,
             // A flag rather than an `Activation`: burn's derive takes plain constants as they are.
-            elu: spec.kind == ModelKind::Gat,
+            elu: spec.activation == HiddenActivation::Elu,
             residual: spec.residual,
         }
     }

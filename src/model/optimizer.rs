@@ -242,6 +242,57 @@ mod tests {
         parameters(&model)
     }
 
+    /// Parameters after some steps along made-up gradients, and what the definition makes of them,
+    /// `step(number, value, gradient, moments)` giving the change of a value.
+    fn trained_and_defined(
+        text: &str,
+        step: impl Fn(i32, f64, f64, &mut [f64; 2]) -> f64,
+    ) -> (Vec<f32>, Vec<f64>) {
+        let device = Device::flex().autodiff();
+        let spec: ModelConfig = toml::from_str("kind = \"sage\"\nhidden = 4").unwrap();
+        let mut model = Gnn::new(&ModelSpec::new(&spec, 5, 3), 1, &device);
+        let mut optimizer = Optimizer::new(&toml::from_str(text).unwrap());
+        let mut values: Vec<f64> = parameters(&model).iter().map(|&v| f64::from(v)).collect();
+        let mut moments = vec![[0.0; 2]; values.len()];
+        for number in 1..=5 {
+            let gradient = |i: usize| ((i as f64 + 3.0 * f64::from(number)) * 0.37).sin();
+            let gradients: Vec<f32> = (0..values.len()).map(|i| gradient(i) as f32).collect();
+            model = optimizer.step(model, &gradients);
+            for (i, value) in values.iter_mut().enumerate() {
+                *value += step(number, *value, f64::from(gradients[i]), &mut moments[i]);
+            }
+        }
+        (parameters(&model), values)
+    }
+
+    #[test]
+    fn steps_are_those_of_the_definitions() {
+        // PyTorch's: v ← μ v + (g + λ θ), θ ← θ − η v, from v = 0 on.
+        let text = "kind = \"sgd\"\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 0.05";
+        let sgd = trained_and_defined(text, |_, value, gradient, [velocity, _]| {
+            *velocity = 0.9 * *velocity + gradient + 0.05 * value;
+            -0.1 * *velocity
+        });
+        // Kingma and Ba (2015), algorithm 1, with λ θ added to the gradient.
+        let text = "kind = \"adam\"\nlearning_rate = 0.1\nweight_decay = 0.05\nepsilon = 1e-3";
+        let adam = trained_and_defined(text, |number, value, gradient, [first, second]| {
+            let gradient = gradient + 0.05 * value;
+            *first = 0.9 * *first + 0.1 * gradient;
+            *second = 0.999 * *second + 0.001 * gradient * gradient;
+            let [mean, square] = [(*first, 0.9_f64), (*second, 0.999)]
+                .map(|(moment, rate)| moment / (1.0 - rate.powi(number)));
+            -0.1 * mean / (square.sqrt() + 1e-3)
+        });
+        for (found, expected) in [sgd, adam] {
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    (f64::from(*found) - expected).abs() < 1e-5,
+                    "{found}, {expected}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn an_optimiser_that_remembers_takes_the_steps_that_it_would_have_taken() {
         for text in [

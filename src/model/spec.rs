@@ -30,6 +30,13 @@ pub struct ModelConfig {
     /// The same of the features, which the first layer reads. Default: `dropout`. VARCO's authors
     /// drop hidden rows alone.
     pub input_dropout: Option<f64>,
+    /// The same of attention weights, for `gat`. Default: `dropout`. Grappa's authors drop none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention_dropout: Option<f64>,
+    /// What hidden layers end with. Default: as in the paper of the kind, `elu` for `gat` and
+    /// `relu` for the others. RETEXO's sub-models have that of their authors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<HiddenActivation>,
     /// Whether a node's own row is among those of its neighbours: for `gcn` and `gat`, whose papers
     /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the
     /// code of BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their
@@ -39,8 +46,8 @@ pub struct ModelConfig {
     /// From what the first weights are drawn. Default `glorot`.
     #[serde(default)]
     pub init: Init,
-    /// What the bounds of the first weights are multiplied with. Default 1; DGL's `SAGEConv`, which
-    /// VARCO's authors use, has √2.
+    /// What the first weights are multiplied with. Default 1; DGL's `SAGEConv`, which VARCO's
+    /// authors use, has √2, which `init = "dgl"` has for it too.
     #[serde(default = "whole")]
     pub gain: f64,
     /// For `sage`, biases of a layer, for all alike or in a list: 1, behind one product of own rows
@@ -88,6 +95,25 @@ impl ModelKind {
     pub const fn has_self_loops(self) -> bool {
         !matches!(self, Self::Sage | Self::SagePool)
     }
+
+    /// What hidden layers end with in the paper of this kind.
+    pub(crate) const fn activation(self) -> HiddenActivation {
+        match self {
+            Self::Gat => HiddenActivation::Elu,
+            Self::Gcn | Self::Sage | Self::SagePool | Self::Gin => HiddenActivation::Relu,
+        }
+    }
+}
+
+/// What hidden layers end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HiddenActivation {
+    /// The rectified linear unit, `max(0, x)`.
+    Relu,
+    /// The exponential linear unit, `exp(x) − 1` below zero (Clevert, Unterthiner and Hochreiter,
+    /// 2016).
+    Elu,
 }
 
 /// From what the first weights of a layer with `n` inputs and `m` outputs are drawn.
@@ -100,6 +126,13 @@ pub enum Init {
     /// Uniform in ±1/√n, biases as well: `PyTorch`'s `Linear`, and the code of BNS-GCN's and
     /// `PipeGCN`'s authors. A layer of `sage` with one bias is one product, of 2n inputs.
     UniformFanIn,
+    /// As DGL's layer of the kind, which Grappa's, VARCO's and RETEXO's authors use. `GraphConv`
+    /// has `glorot`. `SAGEConv` has it with √2 as gain, and uniform biases ±1/√n before the
+    /// maximum. `GATConv` is normal, with a standard deviation of √2 · √(2 / (n + m)), where the m
+    /// columns are those of all heads together; of the scores' weights n is as many, and m the
+    /// columns of a head. Its other biases are zero. The perceptrons of `gin`, and other dense
+    /// layers, are `PyTorch`'s `Linear`.
+    Dgl,
 }
 
 /// How many biases layers of `sage` have.

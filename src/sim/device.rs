@@ -203,6 +203,8 @@ mod tests {
             heads: 4,
             dropout: 0.0,
             input_dropout: None,
+            attention_dropout: None,
+            activation: None,
             norm: NormKind::None,
             residual: false,
             self_loops: None,

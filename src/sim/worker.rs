@@ -243,7 +243,9 @@ impl Worker {
     /// Dropout as the model wants it.
     pub fn dropout(&self) -> Dropout {
         let model = &self.setting.model;
-        Dropout::new(model.dropout, self.setting.seed).with_features(model.input_dropout)
+        Dropout::new(model.dropout, self.setting.seed)
+            .with_features(model.input_dropout)
+            .with_attention(model.attention_dropout)
     }
 
     /// Training nodes of the whole graph, over which the loss is averaged.

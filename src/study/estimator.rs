@@ -172,7 +172,7 @@ impl Estimator {
         // What is random is the partition, and not a draw from the worker's nodes.
         let variances: Vec<f64> = weights
             .iter()
-            .map(|weights| sampling_variance(weights, None))
+            .map(|weights| sampling_variance(weights))
             .collect();
         let lambda = match (self.shrinkage, self.lambda) {
             (Shrinkage::Lambda, Some(lambda)) => lambda,

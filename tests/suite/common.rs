@@ -9,7 +9,7 @@ use grapevine::graph::{
     PartitionSpec,
 };
 use grapevine::model::{
-    Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
+    Biases, HiddenActivation, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
 };
 use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
@@ -33,6 +33,8 @@ pub(crate) struct Case {
     pub residual: bool,
     pub self_loops: Option<bool>,
     pub input_dropout: Option<f64>,
+    pub attention_dropout: Option<f64>,
+    pub activation: Option<HiddenActivation>,
     pub init: Init,
     pub gain: f64,
     pub biases: usize,
@@ -70,6 +72,8 @@ impl Default for Case {
             residual: false,
             self_loops: None,
             input_dropout: None,
+            attention_dropout: None,
+            activation: None,
             init: Init::Glorot,
             gain: 1.0,
             biases: 1,
@@ -181,6 +185,8 @@ impl Case {
             residual: self.residual,
             self_loops: self.self_loops,
             input_dropout: self.input_dropout,
+            attention_dropout: self.attention_dropout,
+            activation: self.activation,
             init: self.init,
             gain: self.gain,
             biases: Biases::Each(self.biases),

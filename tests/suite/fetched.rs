@@ -6,7 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::command::{EXPERIMENT, folder_with, grapevine};
+use crate::command::{EXPERIMENT, folder_with, grapevine, grapevine_with};
 
 /// A folder with an experiment on `ca-astroph` and, in `downloads`, a file of its name.
 fn folder() -> tempfile::TempDir {
@@ -155,5 +155,29 @@ fn what_cannot_be_fetched_says_what_to_do_and_ends_with_code_2() {
             assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
         }
         assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn a_variable_moves_the_folder_of_data_and_the_option_moves_it_for_one_command() {
+    let folder = folder();
+    let here = folder.path();
+    let fetch = ["fetch", "ca-astroph", "--from", "downloads", "--json"];
+    let cache = here.join("cache").display().to_string();
+    let home = [("XDG_CACHE_HOME", cache.as_str())];
+    let elsewhere = [("GRAPEVINE_DATA", "elsewhere"), home[0]];
+    let empty = [("GRAPEVINE_DATA", ""), home[0]];
+    let by_option = [&fetch[..], &["--data", "option"]].concat();
+    let mut places = vec![
+        ("elsewhere", grapevine_with(here, &fetch, &elsewhere)),
+        ("option", grapevine_with(here, &by_option, &elsewhere)),
+    ];
+    if cfg!(target_os = "linux") {
+        places.push(("cache/grapevine", grapevine_with(here, &fetch, &empty)));
+    }
+    for (place, ran) in places {
+        let ran = ran.expect(0);
+        assert_eq!(ran.json()[0]["fetched"], true, "{place}: {}", ran.stdout);
+        assert!(here.join(place).join("ca-astroph").exists(), "{place}");
     }
 }

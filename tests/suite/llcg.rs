@@ -4,7 +4,7 @@ use crate::common::{CORA, Case, KINDS, assert_close, losses};
 use crate::reference::single_device;
 use grapevine::model::OptimizerConfig;
 use grapevine::net::TrafficKind;
-use grapevine::sim::Outcome;
+use grapevine::sim::{EpochRecord, Outcome};
 
 /// Plain gradient descent: a step of the mean model is the mean of the steps.
 const PLAIN: OptimizerConfig = OptimizerConfig::Sgd {
@@ -37,10 +37,15 @@ fn averaging_after_each_plain_local_step_is_summing_the_gradients_of_isolated_wo
         let (found, expected) = (case.run("llcg", LOCAL), case.run("isolated", ""));
         let what = format!("{kind:?}");
         assert_close(&losses(&found), &losses(&expected), 1e-5, &what);
-        let scores = |outcome: &Outcome| -> Vec<_> {
-            outcome.epochs.iter().map(|record| record.scores).collect()
-        };
-        assert_eq!(scores(&found).len(), scores(&expected).len());
+        assert_eq!(found.epochs.len(), expected.epochs.len());
+        for (found, expected) in found.epochs.iter().zip(&expected.epochs) {
+            let loss = |record: &EpochRecord| record.scores.and_then(|it| it.validation_loss);
+            let [found, expected] = [found, expected].map(|it| loss(it).expect("a loss"));
+            assert!(
+                (found / expected - 1.0).abs() < 1e-5,
+                "{what}: {found}, {expected}"
+            );
+        }
     }
 }
 
@@ -88,6 +93,42 @@ fn the_server_alone_trains_as_one_device_to_the_bit() {
     let expected = single_device(&cora.setting(Case::strategy("full", "").as_ref()));
     let found = losses(&cora.run("llcg", SERVER));
     assert_eq!(bits(&found), bits(&expected.losses), "sparse features");
+}
+
+#[test]
+fn corrections_of_a_round_follow_each_other_at_the_server_s_own_rate() {
+    let case = Case {
+        optimizer: PLAIN,
+        epochs: 4,
+        ..Case::default()
+    };
+    let OptimizerConfig::Sgd {
+        weight_decay,
+        momentum,
+        ..
+    } = PLAIN
+    else {
+        panic!("it is plain")
+    };
+    let twice = Case {
+        epochs: 8,
+        optimizer: OptimizerConfig::Sgd {
+            learning_rate: 0.2,
+            weight_decay,
+            momentum,
+        },
+        ..case.clone()
+    };
+    let expected = single_device(&twice.setting(Case::strategy("full", "").as_ref()));
+    let options = "local_steps = 0\nserver_steps = 2\nserver_learning_rate = 0.2";
+    let outcome = case.run("llcg", options);
+    // A round is recorded with the mean of its losses, and evaluated after its last step.
+    let rounds = expected.losses.chunks_exact(2);
+    let means: Vec<f64> = rounds.map(|two| f64::midpoint(two[0], two[1])).collect();
+    assert_eq!(bits(&losses(&outcome)), bits(&means));
+    for (record, scores) in outcome.epochs.iter().zip(expected.scores.chunks_exact(2)) {
+        assert_eq!(record.scores, Some(scores[1]));
+    }
 }
 
 #[test]

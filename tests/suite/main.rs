@@ -23,6 +23,7 @@ mod dense;
 mod determinism;
 mod distdgl;
 mod distgnn;
+mod ecgraph;
 mod estimator;
 mod evaluation;
 mod experiments;

@@ -28,6 +28,8 @@ const RESTING: OptimizerConfig = OptimizerConfig::Sgd {
 struct Watch {
     now: Mutex<BTreeMap<u32, u64>>,
     ages: Mutex<BTreeMap<(u32, Way, u64), Vec<u64>>>,
+    /// Every so many epochs nothing is late.
+    fresh_every: Option<usize>,
 }
 
 /// Rows as they are, after the number of the epoch in which they were sent and the round of the
@@ -72,10 +74,12 @@ impl Codec for Stamped {
         let mut ages = self.0.ages.lock().unwrap();
         let message = ages.entry((key.layer, lane.way, now)).or_default();
         message.push(now - sent);
-        // A gradient goes back through the wire that its rows came through, an epoch before.
+        // A gradient goes back through the wire that its rows came through: an epoch before, if
+        // they were late.
+        let is_fresh = (self.0.fresh_every).is_some_and(|every| sent.is_multiple_of(every as u64));
         let rows_of = match lane.way {
-            Way::Forward => sent,
-            Way::Back => sent.saturating_sub(1),
+            Way::Back if !is_fresh => sent.saturating_sub(1),
+            Way::Forward | Way::Back => sent,
         };
         assert_eq!(round, rows_of, "the same entries both ways");
         Identity.decode(values, shape, key)
@@ -107,6 +111,17 @@ fn stamped(watch: &Arc<Watch>, epoch: usize) -> EpochExchange {
     EpochExchange {
         wires: (0..3).map(wire).collect(),
         ..EpochExchange::default()
+    }
+}
+
+/// Late but for every so many epochs.
+fn late(fresh_every: Option<usize>) -> When {
+    When {
+        staleness: LATE.staleness.map(|late| Staleness {
+            fresh_every,
+            ..late
+        }),
+        ..LATE
     }
 }
 
@@ -143,8 +158,9 @@ fn plan(
 /// The loop of `pipe` with stamps on its messages.
 fn stamping(watch: &Arc<Watch>) -> Program {
     let (plans, trains) = (Arc::clone(watch), Arc::clone(watch));
+    let when = late(watch.fresh_every);
     Program {
-        plan: plan(move |epoch| stamped(&plans, epoch), LATE),
+        plan: plan(move |epoch| stamped(&plans, epoch), when),
         train: Arc::new(move |worker| {
             #[allow(clippy::cast_possible_truncation)] // ranks are few
             let rank = worker.rank() as u32;
@@ -153,9 +169,38 @@ fn stamping(watch: &Arc<Watch>) -> Program {
                 now.insert(rank, epoch as u64);
                 stamped(&trains, epoch)
             };
-            partition_parallel(worker, Some(&exchange), LATE)
+            partition_parallel(worker, Some(&exchange), late(trains.fresh_every))
         }),
     }
+}
+
+#[test]
+fn every_third_epoch_reads_what_it_sends_and_the_others_what_the_one_before_sent() {
+    let case = Case {
+        epochs: 8,
+        ..Case::default()
+    };
+    let watch = Arc::new(Watch {
+        fresh_every: Some(3),
+        ..Watch::default()
+    });
+    let outcome = case.train("stamping", &stamping(&watch));
+    let ages = watch.ages.lock().unwrap();
+    for layer in [1, 2] {
+        for way in [Way::Forward, Way::Back] {
+            for epoch in 0..8 {
+                let age = u64::from(epoch % 3 != 0);
+                let found = &ages[&(layer, way, epoch)];
+                assert!(!found.is_empty(), "{way:?}, {epoch}");
+                assert!(
+                    found.iter().all(|it| *it == age),
+                    "{way:?}, {epoch}: {found:?}"
+                );
+            }
+        }
+    }
+    let options = "late = true\nfresh_every = 3\nexchange = \"input\"";
+    assert_eq!(losses(&outcome), losses(&case.run("train", options)));
 }
 
 #[test]

@@ -89,7 +89,8 @@ pub(crate) fn train<'a>(setting: &Setting, terms: impl Fn(usize) -> &'a [Term]) 
     let features = Input::from_features((*dataset.features).clone(), &place);
     let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
     let dropout = Dropout::new(setting.model.dropout, setting.seed)
-        .with_features(setting.model.input_dropout);
+        .with_features(setting.model.input_dropout)
+        .with_attention(setting.model.attention_dropout);
     let everything = whole(setting);
     let complete = Block::new(&everything.graph, &everything.degrees, aggregation);
 

@@ -1,9 +1,11 @@
 //! Settings in which the models of papers differ: self-loops, first weights, biases, dropout of the features.
 
+use std::f64::consts::SQRT_2;
+
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Conv, Dropout, Gnn, Init, Input, LayerSpec, Matrix, Merge, ModelKind,
-    ModelSpec, Place, parameters, with_parameters,
+    Aggregation, Block, Conv, Dropout, Gnn, HiddenActivation, Init, Input, LayerSpec, Matrix,
+    Merge, ModelKind, ModelSpec, Place, parameters, with_parameters,
 };
 use grapevine::sim::Backend;
 
@@ -65,7 +67,7 @@ fn glorots_weights_are_as_wide_as_both_sides_and_biases_zero() {
     assert_uniform(&weights, (6.0 / (INPUTS + OUTPUTS) as f64).sqrt());
     assert!(biases.iter().all(|&bias| bias == 0.0));
     // torch's xavier_uniform_ with the gain of ReLU, as in DGL's SAGEConv.
-    let (wider, _) = drawn(Init::Glorot, std::f64::consts::SQRT_2, 1);
+    let (wider, _) = drawn(Init::Glorot, SQRT_2, 1);
     assert_uniform(&wider, (12.0 / (INPUTS + OUTPUTS) as f64).sqrt());
 }
 
@@ -83,6 +85,112 @@ fn uniform_fan_in_is_bns_gcns_and_has_biases_too() {
     let bound = 1.0 / (2.0 * INPUTS as f64).sqrt();
     assert_uniform(&weights, bound);
     assert_uniform(&biases, bound);
+}
+
+#[test]
+fn dgls_layers_begin_as_its_code_has_them() {
+    let device = flex().device.autodiff();
+    let drawn = |kind, inputs: usize, outputs: usize, heads: usize| {
+        let spec = LayerSpec {
+            kind,
+            inputs,
+            outputs,
+            inner: outputs,
+            heads,
+            head_biases: true,
+            merge: Merge::Average,
+            init: Init::Dgl,
+            gain: 1.0,
+            biases: 1,
+        };
+        let found = parameters(&Conv::new(&spec, 3, 0, &device));
+        assert_eq!(found.len(), spec.parameters());
+        found
+    };
+    let is_zero = |biases: &[f32]| biases.iter().all(|&bias| bias == 0.0);
+    let glorot = (6.0 / (INPUTS + OUTPUTS) as f64).sqrt();
+    let count = INPUTS * OUTPUTS;
+
+    for (kind, products, gain) in [(ModelKind::Gcn, 1, 1.0), (ModelKind::Sage, 2, SQRT_2)] {
+        let found = drawn(kind, INPUTS, OUTPUTS, 1);
+        let (weights, biases) = found.split_at(products * count);
+        assert_uniform(weights, gain * glorot);
+        assert!(is_zero(biases));
+    }
+
+    // `xavier_normal_(fc.weight, gain)`, `attn_l` and `attn_r` of shape `[1, heads, columns]`.
+    let (heads, columns) = (40, 50);
+    let found = drawn(ModelKind::Gat, 300, columns, heads);
+    let (weights, rest) = found.split_at(300 * heads * columns);
+    assert_normal(
+        weights,
+        SQRT_2 * (2.0 / (300 + heads * columns) as f64).sqrt(),
+    );
+    let (scores, biases) = rest.split_at(2 * heads * columns);
+    assert_normal(
+        scores,
+        SQRT_2 * (2.0 / (heads * columns + columns) as f64).sqrt(),
+    );
+    assert_eq!(biases.len(), heads * columns);
+    assert!(is_zero(biases));
+    // Scores of the reader and of the read are drawn apart.
+    let (own, other) = scores.split_at(heads * columns);
+    assert_ne!(own, other);
+}
+
+/// The variance is as expected, and so is the fourth moment, thrice its square.
+fn assert_normal(values: &[f32], deviation: f64) {
+    let n = values.len() as f64;
+    let mean_of = |power| {
+        values
+            .iter()
+            .map(|&v| (f64::from(v) / deviation).powi(power))
+            .sum::<f64>()
+            / n
+    };
+    // The standard deviations of such means: of squares √2, of fourth powers √96, over √n.
+    assert!(
+        (mean_of(2) - 1.0).abs() < 5.0 * (2.0 / n).sqrt(),
+        "{}",
+        mean_of(2)
+    );
+    assert!(
+        (mean_of(4) - 3.0).abs() < 5.0 * (96.0 / n).sqrt(),
+        "{}",
+        mean_of(4)
+    );
+}
+
+#[test]
+fn attention_is_dropped_at_a_rate_of_its_own() {
+    let spec = LayerSpec {
+        kind: ModelKind::Gat,
+        inputs: INPUTS,
+        outputs: OUTPUTS,
+        inner: OUTPUTS,
+        heads: 2,
+        head_biases: false,
+        merge: Merge::Average,
+        init: Init::Glorot,
+        gain: 1.0,
+        biases: 1,
+    };
+    let (graph, place) = (square(), flex());
+    let block = Block::new(&graph, &degrees(&graph), Aggregation::NeighboursAndSelf);
+    let conv = Conv::new(&spec, 7, 0, &place.device.clone().autodiff());
+    let rows: Vec<f32> = (0..4 * INPUTS).map(|v| (v % 17) as f32 / 17.0).collect();
+    let input = Input::Dense(Matrix::from_values(rows, INPUTS, &place));
+    let output = |block: &Block| {
+        let activation = grapevine::model::Activation::Identity;
+        conv.forward(block, &input, activation).into_values()
+    };
+    let dropped =
+        |dropout: Dropout| output(&block.dropped(&dropout, 1, 0, &[0, 1, 2, 3], 2, &place));
+    let usual = Dropout::new(0.5, 3);
+    assert_ne!(dropped(usual), output(&block));
+    assert_eq!(dropped(usual.with_attention(0.0)), output(&block));
+    let alone = Dropout::new(0.0, 3).with_attention(0.5);
+    assert_eq!(dropped(alone), dropped(usual));
 }
 
 #[test]
@@ -165,7 +273,7 @@ fn features_can_be_dropped_less_than_hidden_rows() {
 }
 
 #[test]
-fn a_model_as_bns_gcns_or_varcos_authors_have_it_trains_on_many_workers_as_on_one() {
+fn a_model_as_bns_gcns_varcos_or_grappas_authors_have_it_trains_on_many_workers_as_on_one() {
     let bns = Case {
         kind: ModelKind::Sage,
         self_loops: Some(true),
@@ -176,12 +284,22 @@ fn a_model_as_bns_gcns_or_varcos_authors_have_it_trains_on_many_workers_as_on_on
     };
     let varco = Case {
         init: Init::Glorot,
-        gain: std::f64::consts::SQRT_2,
+        gain: SQRT_2,
         biases: 1,
         input_dropout: Some(0.0),
         ..bns.clone()
     };
-    for case in [bns, varco] {
+    let grappa = Case {
+        kind: ModelKind::Gat,
+        self_loops: None,
+        init: Init::Dgl,
+        biases: 1,
+        attention_dropout: Some(0.0),
+        activation: Some(HiddenActivation::Relu),
+        head_biases: true,
+        ..bns.clone()
+    };
+    for case in [bns, varco, grappa] {
         let setting = case.setting(Case::strategy("full", "").as_ref());
         let expected = single_device(&setting).losses;
         for options in ["", "exchange = \"product\"\ncache_features = false"] {
@@ -190,6 +308,7 @@ fn a_model_as_bns_gcns_or_varcos_authors_have_it_trains_on_many_workers_as_on_on
         }
         let plain = Case {
             self_loops: None,
+            activation: None,
             ..case.clone()
         };
         assert_ne!(

@@ -4,7 +4,7 @@
 use crate::common::{Case, assert_close, losses};
 use crate::dense::{Adam, Matrix, cross_entropy, cut};
 use crate::reference::degrees;
-use grapevine::model::{Gnn, ModelKind, OptimizerConfig, parameters};
+use grapevine::model::{Dropout, Gnn, ModelKind, OptimizerConfig, parameters};
 use grapevine::net::{CodecKey, RandomColumns};
 use grapevine::sim::Setting;
 
@@ -96,13 +96,24 @@ fn reference(
 
     let mut optimizer = Adam::new(&setting.optimizer, &model);
     let mut all = Vec::new();
+    // Of its owner and of all readers alike, however a row crosses.
+    let dropout = Dropout::new(spec.dropout, setting.seed);
+    let nodes: Vec<u32> = (0..).take(dataset.graph.nodes()).collect();
     for epoch in 0..setting.training.epochs {
         let sent: Vec<Matrix> = (0..spec.layers())
             .map(|layer| factors(setting, ratio(epoch), rescale, (layer, epoch)))
             .collect();
+        let masks: Vec<Matrix> = (0..spec.layers())
+            .map(|layer| {
+                let width = spec.widths[layer];
+                let mask = dropout.mask(epoch as u64, layer, &nodes, width);
+                Matrix::from_floats(width, &mask)
+            })
+            .collect();
         let mut input = Matrix::features(dataset);
         let mut inputs = Vec::new();
         for layer in 0..spec.layers() {
+            input = input.scaled(&masks[layer]);
             let mine = &model[of_layer(layer)];
             let neighbours = &mine[weights - 1];
             let gathered = if crosses_after_product(setting, layer) {
@@ -156,7 +167,7 @@ fn reference(
                 below = below.plus(&upstream.times(&mine[0].transposed()));
             }
             gradients.push(of_layer);
-            upstream = below.through_relu(input);
+            upstream = below.scaled(&masks[layer]).through_relu(input);
         }
         let gradients: Vec<Matrix> = gradients.into_iter().rev().flatten().collect();
         optimizer.step(&mut model, &gradients, 1.0);
@@ -174,18 +185,19 @@ const SMOOTH: OptimizerConfig = OptimizerConfig::Adam {
 /// Of ten features, of which the product is wider or narrower.
 fn cases() -> impl Iterator<Item = Case> {
     [
-        (ModelKind::Gcn, 12),
-        (ModelKind::Sage, 12),
-        (ModelKind::Gcn, 6),
-        (ModelKind::Sage, 6),
+        (ModelKind::Gcn, 12, 0.0),
+        (ModelKind::Sage, 12, 0.3),
+        (ModelKind::Gcn, 6, 0.3),
+        (ModelKind::Sage, 6, 0.0),
+        (ModelKind::Sage, 6, 0.3),
     ]
     .into_iter()
-    .map(|(kind, hidden)| Case {
+    .map(|(kind, hidden, dropout)| Case {
         kind,
         layers: 3,
         hidden,
         workers: 2,
-        dropout: 0.0,
+        dropout,
         epochs: 10,
         optimizer: SMOOTH,
         ..Case::default()
@@ -220,7 +232,8 @@ fn training_is_that_of_one_process_in_which_rows_across_the_cut_have_the_drawn_c
         for (kind, options, ratio) in ways {
             for rescale in [false, true] {
                 let options = format!("{options}\nrescale = {rescale}");
-                let what = format!("{:?} of {}, {kind} {options}", case.kind, case.hidden);
+                let (of, dropout) = (case.kind, case.dropout);
+                let what = format!("{of:?} of {}, {dropout}, {kind} {options}", case.hidden);
                 let setting = case.setting(Case::strategy(kind, &options).as_ref());
                 let expected = reference(&setting, ratio, rescale, Back::SameColumns);
                 let found = losses(&case.run(kind, &options));

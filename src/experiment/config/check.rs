@@ -111,6 +111,9 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
     if let Some(dropout) = config.input_dropout {
         check.below_one(dropout, "input_dropout")?;
     }
+    if let Some(dropout) = config.attention_dropout {
+        check.below_one(dropout, "attention_dropout")?;
+    }
     check.above_zero(config.gain, "gain")?;
     for (key, given) in [
         ("init", config.init != Init::default()),

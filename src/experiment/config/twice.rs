@@ -107,7 +107,7 @@ struct OfKinds {
 /// Kinds with a choice of self-loops.
 const LOOPED: [ModelKind; 3] = [ModelKind::Gcn, ModelKind::Sage, ModelKind::Gat];
 
-const OF_KINDS: [OfKinds; 4] = [
+const OF_KINDS: [OfKinds; 5] = [
     OfKinds {
         key: "heads",
         kinds: &[ModelKind::Gat],
@@ -121,6 +121,13 @@ const OF_KINDS: [OfKinds; 4] = [
         names: "\"gat\"",
         given: |model| model.head_biases,
         unset: |model| model.head_biases = false,
+    },
+    OfKinds {
+        key: "attention_dropout",
+        kinds: &[ModelKind::Gat],
+        names: "\"gat\"",
+        given: |model| model.attention_dropout.is_some(),
+        unset: |model| model.attention_dropout = None,
     },
     OfKinds {
         key: "self_loops",
@@ -194,8 +201,13 @@ fn used(cell: &Cell) -> super::Settings {
     if model.self_loops == Some(model.kind.has_self_loops()) {
         model.self_loops = None;
     }
-    if model.input_dropout == Some(model.dropout) {
-        model.input_dropout = None;
+    if model.activation == Some(model.kind.activation()) {
+        model.activation = None;
+    }
+    for dropout in [&mut model.input_dropout, &mut model.attention_dropout] {
+        if *dropout == Some(model.dropout) {
+            *dropout = None;
+        }
     }
     settings
 }

@@ -44,6 +44,16 @@ pub enum RowError {
     },
 }
 
+impl RowError {
+    /// The same of a table of which so many rows were read before.
+    pub(in crate::experiment) fn after(mut self, before: usize) -> Self {
+        if let Self::Entry { row, .. } = &mut self {
+            *row += before;
+        }
+        self
+    }
+}
+
 /// A row of one of the result tables.
 pub trait Row: Sized + Clone {
     /// The table's name, and its files' without the extension.

@@ -93,8 +93,9 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
     })
 }
 
-/// So many rows become columns at a time: a group of rows of the Parquet file. Of a long sweep a
-/// table has tens of millions, whose columns beside them would double the memory.
+/// So many rows become columns at a time, or columns rows: a group of rows of the Parquet file. Of
+/// a long sweep a table has tens of millions, whose columns beside them would take four times the
+/// memory.
 const AT_A_TIME: usize = 1 << 18;
 
 pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError> {
@@ -121,16 +122,25 @@ pub(super) fn write<R: Row>(folder: &Path, rows: &[R]) -> Result<(), TablesError
 }
 
 pub(super) fn read_parquet<R: Row>(folder: &Path) -> Result<Vec<R>, TablesError> {
+    read_parts(folder, AT_A_TIME)
+}
+
+pub(super) fn read_parts<R: Row>(folder: &Path, at_a_time: usize) -> Result<Vec<R>, TablesError> {
     let path = path_of::<R>(folder);
     // Whether it can be opened is told apart from what is in it.
     File::open(&path).map_err(TablesError::file("read", &path))?;
-    let frame = parquet::read(&path);
-    rows_of(path, frame)
+    let parts = parquet::parts(&path, at_a_time).map_err(TablesError::file("read", &path))?;
+    let mut rows = Vec::new();
+    for part in parts {
+        let part = part.map_err(TablesError::file("read", &path))?;
+        rows.extend(rows_of(&path, &part, rows.len())?);
+    }
+    Ok(rows)
 }
 
 /// The rows of a table of which the CSV file alone was kept.
-pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
-    let file = File::open(&path).map_err(TablesError::file("read", &path))?;
+pub(super) fn read_csv<R: Row>(path: &Path) -> Result<Vec<R>, TablesError> {
+    let file = File::open(path).map_err(TablesError::file("read", path))?;
     // Without looking at values every column is text.
     let options = CsvReadOptions::default().with_infer_schema_length(Some(0));
     let typed = |mut frame: DataFrame| {
@@ -149,18 +159,18 @@ pub(super) fn read_csv<R: Row>(path: PathBuf) -> Result<Vec<R>, TablesError> {
         Ok(frame)
     };
     let frame = options.into_reader_with_file_handle(file).finish();
-    rows_of(path, frame.and_then(typed))
+    let frame = frame.and_then(typed);
+    rows_of(path, &frame.map_err(TablesError::file("read", path))?, 0)
 }
 
-fn rows_of<R: Row>(
-    path: PathBuf,
-    frame: Result<DataFrame, PolarsError>,
-) -> Result<Vec<R>, TablesError> {
-    let columns = frame.and_then(|frame| {
-        let columns = R::COLUMNS.iter();
-        let values = columns.map(|column| column_values(&frame, column));
-        values.collect::<Result<Vec<Values>, _>>()
-    });
-    let columns = columns.map_err(TablesError::file("read", &path))?;
-    R::from_columns(&columns).map_err(|source| TablesError::Rows { path, source })
+/// The rows in a frame, which has so many `before` it in its file.
+fn rows_of<R: Row>(path: &Path, frame: &DataFrame, before: usize) -> Result<Vec<R>, TablesError> {
+    let columns = R::COLUMNS.iter();
+    let columns = columns.map(|column| column_values(frame, column));
+    let columns: Result<Vec<Values>, _> = columns.collect();
+    let columns = columns.map_err(TablesError::file("read", path))?;
+    R::from_columns(&columns).map_err(|source| TablesError::Rows {
+        path: path.to_owned(),
+        source: source.after(before),
+    })
 }

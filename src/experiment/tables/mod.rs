@@ -190,7 +190,7 @@ impl Tables {
     /// Neither is there, or it is no table of runs.
     pub(crate) fn read_runs(folder: &Path) -> Result<Vec<RunRow>, TablesError> {
         if Self::has_runs_alone(folder) {
-            return read_csv(path_of::<RunRow>(folder).with_extension("csv"));
+            return read_csv(&path_of::<RunRow>(folder).with_extension("csv"));
         }
         read_parquet(folder)
     }

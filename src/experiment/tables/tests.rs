@@ -60,6 +60,25 @@ fn tables_come_back_from_parquet_to_the_last_bit() {
 }
 
 #[test]
+fn a_table_is_read_part_by_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |count| {
+        (0..count).map(|epoch| EpochRow {
+            epoch,
+            ..EpochRow::default()
+        })
+    };
+    for count in 0..6 {
+        let written: Vec<EpochRow> = rows(count).collect();
+        write(folder.path(), &written).unwrap();
+        for at_a_time in 1..8 {
+            let read: Vec<EpochRow> = files::read_parts(folder.path(), at_a_time).unwrap();
+            assert_eq!(read, written, "{count} rows, {at_a_time} at a time");
+        }
+    }
+}
+
+#[test]
 fn a_timeline_is_there_only_if_the_last_run_was_traced() {
     let folder = tempfile::tempdir().unwrap();
     let span = TimelineRow {
@@ -143,7 +162,7 @@ fn a_table_longer_than_what_is_written_at_a_time_comes_back_in_its_order() {
     write(folder.path(), &rows).unwrap();
     assert_eq!(read_parquet::<TrafficRow>(folder.path()).unwrap(), rows);
     let csv = path_of::<TrafficRow>(folder.path()).with_extension("csv");
-    assert_eq!(read_csv::<TrafficRow>(csv).unwrap(), rows);
+    assert_eq!(read_csv::<TrafficRow>(&csv).unwrap(), rows);
 }
 
 #[test]

@@ -24,13 +24,11 @@ pub struct GatConv {
 impl GatConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         let (heads, width) = (spec.heads, spec.head_width());
-        // A product of one head with a column, as in the authors' code.
-        let bound = draws.bound(width, 1);
         Self {
             weight: draws.heads(0, spec.inputs, heads, width),
-            score_own: draws.uniform(1, bound, [heads, width]),
+            score_own: draws.scores(1, heads, width),
             // Draw 2 is left out: RETEXO's dense layer draws it for the same seed and layer.
-            score_other: draws.uniform(3, bound, [heads, width]),
+            score_other: draws.scores(3, heads, width),
             bias: draws.bias(BIAS, spec.inputs, spec.bias_width()),
             average: spec.merge == Merge::Average,
         }

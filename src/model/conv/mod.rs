@@ -7,9 +7,12 @@ mod pool;
 mod sage;
 mod sage_product;
 
+use std::f64::consts::SQRT_2;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
+use rand_distr::StandardNormal;
 
 use super::layer::sums_first;
 use super::{
@@ -45,6 +48,7 @@ impl Conv {
             seed,
             layer,
             device,
+            kind: Some(spec.kind),
             init: spec.init,
             gain: spec.gain,
         };
@@ -150,8 +154,19 @@ struct Draws<'a> {
     seed: u64,
     layer: usize,
     device: &'a Device,
+    /// The kind of layer; none of a dense one.
+    kind: Option<ModelKind>,
     init: Init,
     gain: f64,
+}
+
+/// What values are drawn from, with zero as its mean.
+#[derive(Clone, Copy)]
+enum Law {
+    /// Between the bound and its negative, equally likely.
+    Uniform(f64),
+    /// Normal, with a standard deviation.
+    Normal(f64),
 }
 
 impl Draws<'_> {
@@ -170,52 +185,109 @@ impl Draws<'_> {
         inputs: usize,
         outputs: usize,
     ) -> Param<Tensor<2>> {
-        let bound = match self.init {
-            Init::Glorot => self.bound(inputs, outputs),
-            Init::UniformFanIn => self.bound(fan_in, outputs),
+        let law = match self.init {
+            Init::Glorot | Init::Dgl => self.law(inputs, outputs),
+            Init::UniformFanIn => self.law(fan_in, outputs),
         };
-        self.uniform(number, bound, [inputs, outputs])
+        self.drawn(number, law, [inputs, outputs])
     }
 
-    /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`,
-    /// each as if it were alone.
+    /// Weight `number` of the layer for several heads side by side, `[inputs, heads · outputs]`:
+    /// each as if it were alone, but by `dgl`.
     fn heads(&self, number: u64, inputs: usize, heads: usize, outputs: usize) -> Param<Tensor<2>> {
-        let bound = self.bound(inputs, outputs);
-        self.uniform(number, bound, [inputs, heads * outputs])
-    }
-
-    /// What the values of a weight are between, of either sign.
-    fn bound(&self, inputs: usize, outputs: usize) -> f64 {
-        let bound = match self.init {
-            Init::Glorot => (6.0 / (inputs + outputs) as f64).sqrt(),
-            Init::UniformFanIn => 1.0 / (inputs as f64).sqrt(),
+        let all = heads * outputs;
+        let law = match self.init {
+            Init::Glorot | Init::UniformFanIn => self.law(inputs, outputs),
+            Init::Dgl => self.law(inputs, all),
         };
-        self.gain * bound
+        self.drawn(number, law, [inputs, all])
     }
 
-    fn uniform(&self, number: u64, bound: f64, shape: [usize; 2]) -> Param<Tensor<2>> {
-        let values = self.values(number, bound, shape[0] * shape[1]);
+    /// Weight `number` of the layer that makes a score of each head's columns, `[heads, width]`.
+    fn scores(&self, number: u64, heads: usize, width: usize) -> Param<Tensor<2>> {
+        let law = match self.init {
+            // A product of one head with a column, as in the authors' code.
+            Init::Glorot | Init::UniformFanIn => self.law(width, 1),
+            // PyTorch takes the second size of `[1, heads, width]` for inputs, the first for
+            // outputs, and what is left for a field that each of them is read in.
+            Init::Dgl => self.law(heads * width, width),
+        };
+        self.drawn(number, law, [heads, width])
+    }
+
+    /// What weights between so many inputs and outputs are drawn from.
+    fn law(&self, inputs: usize, outputs: usize) -> Law {
+        let both = (inputs + outputs) as f64;
+        // A third of the square of the bound is the variance of a uniform value: as for a normal.
+        let uniform = |gain: f64| Law::Uniform(self.gain * (gain * (6.0 / both).sqrt()));
+        match (self.init, self.kind) {
+            (Init::Glorot, _) | (Init::Dgl, Some(ModelKind::Gcn)) => uniform(1.0),
+            (Init::Dgl, Some(ModelKind::Sage | ModelKind::SagePool)) => uniform(SQRT_2),
+            (Init::Dgl, Some(ModelKind::Gat)) => {
+                Law::Normal(self.gain * (SQRT_2 * (2.0 / both).sqrt()))
+            }
+            (Init::UniformFanIn, _) | (Init::Dgl, Some(ModelKind::Gin) | None) => {
+                Law::Uniform(self.gain * fan_in_bound(inputs))
+            }
+        }
+    }
+
+    fn drawn(&self, number: u64, law: Law, shape: [usize; 2]) -> Param<Tensor<2>> {
+        let values = self.values(number, law, shape[0] * shape[1]);
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
-    fn values(&self, number: u64, bound: f64, count: usize) -> Vec<f32> {
+    fn values(&self, number: u64, law: Law, count: usize) -> Vec<f32> {
         // Not by burn, which has one generator a backend for the whole process: workers would race
         // for it.
         let mut rng = stream(self.seed, Purpose::Parameters, number, self.layer as u64);
-        (0..count)
-            .map(|_| rng.random_range(-bound..bound) as f32)
-            .collect()
+        let one = |_| match law {
+            Law::Uniform(bound) => rng.random_range(-bound..bound) as f32,
+            Law::Normal(deviation) => {
+                let standard: f64 = rng.sample(StandardNormal);
+                (deviation * standard) as f32
+            }
+        };
+        (0..count).map(one).collect()
     }
 
     /// Bias `number` of the layer, behind a product of so many `inputs`.
     fn bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
-        let values = match self.init {
-            Init::Glorot => vec![0.0; width],
+        let linear = matches!(self.kind, Some(ModelKind::Gin) | None);
+        let zero = match self.init {
+            Init::Glorot => true,
+            Init::UniformFanIn => false,
+            Init::Dgl => !linear,
+        };
+        self.bias_that(zero, number, inputs, width)
+    }
+
+    /// Bias `number` of a product of so many `inputs` that is made before neighbours gather it: in
+    /// `dgl` a `Linear`, of whose values the weights alone are drawn anew.
+    fn inner_bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
+        self.bias_that(self.init == Init::Glorot, number, inputs, width)
+    }
+
+    fn bias_that(
+        &self,
+        is_zero: bool,
+        number: u64,
+        inputs: usize,
+        width: usize,
+    ) -> Param<Tensor<1>> {
+        let values = if is_zero {
+            vec![0.0; width]
+        } else {
             // Without the gain: that setting speaks of weights alone.
-            Init::UniformFanIn => self.values(number, 1.0 / (inputs as f64).sqrt(), width),
+            self.values(number, Law::Uniform(fan_in_bound(inputs)), width)
         };
         Param::from_data(TensorData::new(values, [width]), self.device)
     }
+}
+
+/// The bound of `PyTorch`'s `Linear`.
+fn fan_in_bound(inputs: usize) -> f64 {
+    1.0 / (inputs as f64).sqrt()
 }
 
 /// Numbers of the biases of a layer among its draws.
@@ -239,6 +311,7 @@ pub(crate) fn dense_parameters(
         seed,
         layer,
         device,
+        kind: None,
         init,
         gain,
     };

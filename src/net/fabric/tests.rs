@@ -1,6 +1,7 @@
 //! The fabric on its own.
 
 use super::*;
+use crate::net::sharing::brute_force;
 use crate::net::{Bandwidth, LinkSpec, NetworkSpec};
 use proptest::prelude::*;
 
@@ -288,7 +289,79 @@ fn arrivals(wiring: &str, sent: &[(usize, usize, u64, u8)]) -> (Fabric, Vec<f64>
     (fabric, all.into_iter().map(|one| one.1).collect())
 }
 
+/// When each message arrives, by the definition alone: a fluid whose rates are worked out anew, from
+/// nothing, whenever a message starts or ends, and behind it the latency of the route. With a
+/// window, a flow gets no more than one of it in each round trip.
+fn fluid(topology: &Topology, window: Option<f64>, sent: &[(usize, usize, u64, u8)]) -> Vec<f64> {
+    let links = topology.links().iter();
+    let mut capacity: Vec<f64> = links
+        .map(|link| link.bandwidth.bytes_per_second())
+        .collect();
+    let routes: Vec<_> = sent
+        .iter()
+        .map(|&(from, to, ..)| topology.route(from, to))
+        .collect();
+    let mut over = Vec::new();
+    for route in &routes {
+        let mut links = route.links.clone();
+        if let Some(window) = window.filter(|_| route.latency.0 > 0.0) {
+            links.push(LinkId(capacity.len()));
+            capacity.push(window / (2.0 * route.latency.0));
+        }
+        over.push(links);
+    }
+    let starts: Vec<f64> = sent.iter().map(|one| f64::from(one.3) / 8.0).collect();
+    let mut left: Vec<f64> = sent.iter().map(|one| one.2 as f64).collect();
+    let mut ends: Vec<Option<f64>> = vec![None; sent.len()];
+    let mut now = 0.0;
+    while ends.contains(&None) {
+        let open: Vec<usize> = (0..sent.len())
+            .filter(|&flow| ends[flow].is_none() && starts[flow] <= now)
+            .collect();
+        let active: Vec<Vec<LinkId>> = open.iter().map(|&flow| over[flow].clone()).collect();
+        let rates = brute_force(&capacity, &active);
+        let lasts = |(&flow, rate): (&usize, &f64)| left[flow] / rate;
+        let shortest = open
+            .iter()
+            .zip(&rates)
+            .map(lasts)
+            .fold(f64::INFINITY, f64::min);
+        let later = starts.iter().filter(|start| **start > now);
+        let until = later.fold(now + shortest, |first, start| first.min(*start));
+        for (&flow, rate) in open.iter().zip(&rates) {
+            let rest = if rate.is_finite() {
+                left[flow] - rate * (until - now)
+            } else {
+                0.0
+            };
+            left[flow] = rest;
+            if rest <= 1e-9 * sent[flow].2 as f64 {
+                ends[flow] = Some(until);
+            }
+        }
+        now = until;
+    }
+    let routes = routes.iter().zip(ends);
+    routes
+        .map(|(route, end)| end.expect("all ended") + route.latency.0)
+        .collect()
+}
+
 proptest! {
+    #[test]
+    fn on_every_wiring_messages_arrive_when_a_fluid_that_shares_links_fairly_does(
+        wiring in prop::sample::select(&WIRINGS[..]), sent in messages(), capped in any::<bool>(),
+    ) {
+        let window = capped.then_some(60_000.0);
+        let tcp = if capped { "\ntcp = { window = \"60kB\" }" } else { "" };
+        let (fabric, arrived) = arrivals(&format!("{wiring}{tcp}"), &sent);
+        let expected = fluid(fabric.topology(), window, &sent);
+        for (found, expected) in arrived.iter().zip(&expected) {
+            let close = (found - expected).abs() <= 1e-8 * expected.max(1.0);
+            prop_assert!(close, "{arrived:?} and {expected:?}");
+        }
+    }
+
     #[test]
     fn on_every_wiring_bytes_are_conserved_and_no_link_carries_more_than_it_can(
         wiring in prop::sample::select(&WIRINGS[..]), sent in messages(),

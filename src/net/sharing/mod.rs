@@ -32,7 +32,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use tests::max_min;
+pub(crate) use tests::{brute_force, max_min};
 
 use std::collections::BTreeMap;
 

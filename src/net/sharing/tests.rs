@@ -51,7 +51,7 @@ fn load(rates: &[f64], routes: &[Vec<LinkId>], link: usize) -> f64 {
 
 /// Raises all open flows in steps to the next full link, recomputing everything from the
 /// definition.
-fn brute_force(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
+pub(crate) fn brute_force(capacity: &[f64], routes: &[Vec<LinkId>]) -> Vec<f64> {
     let mut rates: Vec<f64> = routes
         .iter()
         .map(|route| if route.is_empty() { f64::INFINITY } else { 0.0 })
@@ -121,6 +121,28 @@ proptest! {
     fn rates_equal_those_of_a_brute_force_solver((capacity, routes) in instance()) {
         let fast = max_min(&capacity, &routes);
         for (fast, slow) in fast.iter().zip(brute_force(&capacity, &routes)) {
+            prop_assert!((fast - slow).abs() <= 1e-9 * slow, "{fast} and {slow}");
+        }
+    }
+
+    #[test]
+    fn a_cap_is_a_link_of_the_flow_s_own(
+        (capacity, routes) in instance(),
+        caps in prop::collection::vec(prop::option::of((1..7_u8).prop_map(|cap| f64::from(cap) / 3.0)), 12),
+    ) {
+        let mut sharing = Sharing::new(capacity.clone());
+        let flows = routes.iter().zip(&caps);
+        let bundles: Vec<BundleId> = flows.map(|(links, cap)| sharing.insert(links, *cap)).collect();
+        sharing.solve();
+        let (mut all, mut longer) = (capacity, routes);
+        for (route, cap) in longer.iter_mut().zip(&caps) {
+            if let Some(cap) = cap {
+                route.push(LinkId(all.len()));
+                all.push(*cap);
+            }
+        }
+        for (bundle, slow) in bundles.into_iter().zip(brute_force(&all, &longer)) {
+            let fast = sharing.rate(bundle);
             prop_assert!((fast - slow).abs() <= 1e-9 * slow, "{fast} and {slow}");
         }
     }

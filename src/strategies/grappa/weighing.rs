@@ -118,10 +118,10 @@ impl Weighing {
             Shrinkage::None | Shrinkage::Kappa | Shrinkage::Authors => batch,
             Shrinkage::Lambda => shrunk(batch, self.lambda),
             Shrinkage::JamesStein => {
-                // What is random is the partition, and not a draw from the worker's nodes. In
-                // mini-batches it is that as well, but a factor 1 − b/n for drawing without
-                // replacement is left out there, too: λ is a little larger for it.
-                let noise = sampling_variance(&weights, None);
+                // What is random is the partition, and in mini-batches the draw from the worker's
+                // nodes as well. The variance is that of draws with replacement, which is a little
+                // more, so that λ is a little smaller and weights lie closer to 1.
+                let noise = sampling_variance(&weights);
                 let [signal, noise] = summed(worker, [(batch - 1.0).powi(2), noise])?;
                 let workers = worker.size();
                 shrunk(

@@ -249,6 +249,39 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_written_down_where_its_layer_way_and_worker_have_their_place() {
+        use TrafficKind::{Activation, ActivationGradient};
+        let lanes = [1, 2].map(|layer| [(layer, Way::Forward), (layer, Way::Back)]);
+        let lanes: Vec<(u32, Way)> = lanes.into_iter().flatten().collect();
+        let workers = 3;
+        let those = |sends| {
+            let all = lanes.iter().map(|&lane| (lane, vec![sends; workers]));
+            Senders::These(Arc::new(all.collect::<Broadcasts>()))
+        };
+        for (rank, layer, kind) in [
+            (0, 1, ActivationGradient),
+            (2, 1, Activation),
+            (1, 2, Activation),
+        ] {
+            let kept = Kept::new(true);
+            kept.begin(rank, &those(true), None);
+            kept.look(kind, layer, &[3.0, 4.0]);
+            let changes = Arc::new(Tally::new(lanes.len() * workers));
+            kept.begin(rank, &those(false), Some(&changes));
+            // A change of 1 where there was 5.
+            kept.look(kind, layer, &[3.0, 5.0]);
+            let lane = (layer as u32, way(kind));
+            let place = lanes
+                .iter()
+                .position(|one| *one == lane)
+                .expect("it is one of them");
+            let mut expected = vec![0.0; lanes.len() * workers];
+            expected[place * workers + rank] = 0.2;
+            assert_eq!(changes.values(), expected, "{rank}, {lane:?}");
+        }
+    }
+
+    #[test]
     fn a_bound_that_is_never_reached_sends_once() {
         let bound = Bound(usize::MAX);
         assert!(bound.sends_in(0));

@@ -23,19 +23,18 @@ pub(crate) fn shrunk(weight: f64, lambda: f64) -> f64 {
     1.0 + lambda * (weight - 1.0)
 }
 
-/// The plug-in `τ̂² = s_w²/b · (1 − b/n)` of a batch weight from its `b` node weights, drawn
-/// without replacement from the `population` of a worker's n; without the last factor if what is
-/// random is the partition (`None`). 0 for fewer than two weights, of which no variance can be
-/// told. *(Derived, §4.8.)*
-pub(crate) fn sampling_variance(weights: &[f64], population: Option<usize>) -> f64 {
+/// The plug-in `τ̂² = s_w²/b` of a batch weight from its `b` node weights; 0 for fewer than two, of
+/// which no variance can be told. A factor `1 − b/n`, as for draws without replacement from a
+/// worker's n nodes, would say that the weight of a whole part has no error: but what is random
+/// there is the partition. *(Derived.)*
+pub(crate) fn sampling_variance(weights: &[f64]) -> f64 {
     let b = weights.len() as f64;
     if b < 2.0 {
         return 0.0;
     }
     let mean = weights.iter().sum::<f64>() / b;
     let variance = weights.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / (b - 1.0);
-    let drawn = population.map_or(0.0, |n| (b / n.max(1) as f64).min(1.0));
-    variance / b * (1.0 - drawn)
+    variance / b
 }
 
 /// λ of James and Stein (1961), positive part, for J weights of equal variance, given their number
@@ -120,10 +119,9 @@ mod tests {
         assert!((james_stein_of_sums(3, 0.5, 0.05) - 0.9).abs() < 1e-15);
         assert_eq!(james_stein_of_sums(2, 0.5, 9.0), 1.0);
         assert_eq!(james_stein_of_sums(0, 0.0, 0.0), 0.0);
-        // s² = 1/2 of two draws, out of four.
-        assert!((sampling_variance(&[0.0, 1.0], None) - 0.25).abs() < 1e-15);
-        assert!((sampling_variance(&[0.0, 1.0], Some(4)) - 0.125).abs() < 1e-15);
-        assert_eq!(sampling_variance(&[0.3], Some(1)), 0.0);
+        // s² = 1/2 of two draws.
+        assert!((sampling_variance(&[0.0, 1.0]) - 0.25).abs() < 1e-15);
+        assert_eq!(sampling_variance(&[0.3]), 0.0);
         assert_eq!(smoothed(1.0, 0, 0.0), 1.0);
     }
 }

@@ -142,7 +142,7 @@ fn of_layer(
     let kept = match spec.kind {
         ModelKind::Gcn | ModelKind::Sage | ModelKind::SagePool => sums,
         ModelKind::Gat => {
-            let scores = scores * if model.dropout > 0.0 { 3 } else { 1 };
+            let scores = scores * if model.attention_dropout > 0.0 { 3 } else { 1 };
             bytes(block.inputs, between) + scores
         }
         ModelKind::Gin => sums + bytes(block.outputs, between),
