@@ -2,13 +2,29 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The folder that a file is in, also of a bare name.
 pub(crate) fn folder_of(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+/// The file that is replaced: that which a symbolic link leads to, and none that is a device or a
+/// pipe, which would become a file.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let target = match fs::symlink_metadata(path) {
+        Ok(it) if it.is_symlink() => fs::canonicalize(path)?,
+        _ => path.to_owned(),
+    };
+    match fs::metadata(&target) {
+        Ok(it) if !it.is_file() && !it.is_dir() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a device or a pipe; name a file",
+        )),
+        _ => Ok(target),
     }
 }
 
@@ -24,6 +40,7 @@ pub(crate) fn write<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>,
 ) -> Result<(), E> {
+    let path = &target(path)?;
     let folder = folder_of(path);
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
@@ -67,6 +84,28 @@ mod tests {
         assert_eq!(failed.unwrap_err().to_string(), "disk full");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_one_and_a_device_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link, socket] =
+            ["real.txt", "link.txt", "socket"].map(|it| folder.path().join(it));
+        fs::write(&real, b"old").unwrap();
+        std::os::unix::fs::symlink("real.txt", &link).unwrap();
+        write_bytes(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let refused = write_bytes(&socket, b"new").unwrap_err();
+        assert!(
+            refused.to_string().contains("a device or a pipe"),
+            "{refused}"
+        );
+        let dangling = folder.path().join("dangling");
+        std::os::unix::fs::symlink("nowhere/file", &dangling).unwrap();
+        assert!(write_bytes(&dangling, b"new").is_err());
     }
 
     #[test]

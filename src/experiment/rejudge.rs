@@ -22,6 +22,9 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
+    if let Some(claim) = changed_goal(experiment, manifest) {
+        return Err(claim);
+    }
     let after = "claims, or how they are judged, were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
     let mut notes = manifest["notes"].as_array().cloned().unwrap_or_default();
     // With what a claim is corrected follows from its source, or its family.
@@ -42,6 +45,52 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
     manifest["claims"] = json!(experiment.claims);
     manifest["statistics"] = json!(experiment.statistics);
     Ok(())
+}
+
+/// What is amiss, if a claim is about a target or budget that the runs did not have: what they took
+/// to it was counted while they trained.
+fn changed_goal(experiment: &Experiment, manifest: &Value) -> Option<String> {
+    /// The values that a configuration has for a key of `[training]`, wherever it says them.
+    fn said<'a>(config: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
+        let Value::Object(table) = config else {
+            let items = config.as_array().into_iter().flatten();
+            return items.for_each(|item| said(item, key, found));
+        };
+        for (name, value) in table.iter().filter(|(name, _)| *name != "claim") {
+            if name.rsplit('.').next() == Some(key) {
+                found.push(value);
+            }
+            said(value, key, found);
+        }
+    }
+    let before = &manifest["config"];
+    let now = json!(experiment.resolved());
+    let goal = |measure: &str| match measure {
+        "seconds_to_target" | "bytes_to_target" => Some("target_accuracy"),
+        "accuracy_at_byte_budget" => Some("byte_budget"),
+        "accuracy_at_time_budget" => Some("time_budget"),
+        _ => None,
+    };
+    experiment.claims.iter().find_map(|claim| {
+        let key = goal(&claim.measure)?;
+        let [mut ran, mut asked] = [Vec::new(), Vec::new()];
+        said(before, key, &mut ran);
+        said(&now, key, &mut asked);
+        (!before.is_null() && ran != asked).then(|| {
+            let of = |values: &[&Value]| match values {
+                [] => "none".to_owned(),
+                values => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            };
+            format!(
+                "has a claim `{}` about {}, with training.{key} {}, and the runs had {}; what they took to it was counted while they trained: \
+                 ask with theirs, or train again",
+                claim.id,
+                claim.measure,
+                of(&asked),
+                of(&ran)
+            )
+        })
+    })
 }
 
 /// Runs with the sweep's values of their cells, which tables of older versions do not have.
@@ -126,6 +175,36 @@ compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
             ask_again(&experiment, &mut manifest).expect("it is the same experiment");
         }
         manifest["notes"].as_array().expect("a list").clone()
+    }
+
+    #[test]
+    fn what_a_run_took_to_a_target_is_asked_of_that_target_alone() {
+        let registry = Registry::builtin();
+        let vocabulary = Vocabulary {
+            registry: &registry,
+            figures: &[],
+        };
+        let with = |target: &str| {
+            let training = format!("epochs = 3, target_accuracy = {target}");
+            let text = FILE.replace("epochs = 3", &training);
+            let text = text.replace("\"test_accuracy\"", "\"bytes_to_target\"");
+            let text = text.replace("at_most_below = 0.01", "times_less = 2");
+            Experiment::parse(&text, "x.toml", PAPER, &[], &vocabulary).expect("it is right")
+        };
+        let ran = with("0.5");
+        let mut manifest = json!({ "name": "asked", "config": ran.resolved() });
+        ask_again(&ran, &mut manifest).expect("it had this target");
+        let refused = ask_again(&with("0.6"), &mut manifest).unwrap_err();
+        let says = "training.target_accuracy 0.6, and the runs had 0.5";
+        assert!(refused.contains(says), "{refused}");
+        let plain =
+            Experiment::parse(FILE, "x.toml", PAPER, &[], &vocabulary).expect("it is right");
+        let mut manifest = json!({ "name": "asked", "config": plain.resolved() });
+        assert!(
+            ask_again(&ran, &mut manifest)
+                .unwrap_err()
+                .contains("the runs had none")
+        );
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl Jitter {
     }
 }
 
+/// What the draws of a message belong to: who sends it to whom on which channel, and how many were
+/// before it there. Not how many were sent in all: in what order workers send at one time is not
+/// the same in a training, in its plan and after a checkpoint.
+pub(crate) fn number((from, to, channel): (usize, usize, Option<u64>), before: u64) -> u64 {
+    let pair = mix(from as u64, to as u64);
+    mix(mix(pair, channel.map_or(0, |channel| channel + 1)), before)
+}
+
 /// Packets lost on the way, and what they cost.
 ///
 /// Every packet of a message is lost with the same probability p, each time it is sent. All packets

@@ -11,7 +11,7 @@ use grapevine::sim::{Checkpoints, EpochRecord, Observer, Outcome, SimError};
 use grapevine::strategies::{self, Registry, Training};
 
 use crate::command::{EXPERIMENT, folder_with, grapevine};
-use crate::common::{CORA, Case};
+use crate::common::{CORA, Case, UNCERTAIN};
 
 /// Trains with checkpoints after every second epoch; the notes that were made.
 fn train(
@@ -140,6 +140,21 @@ fn a_training_that_exchanges_rows_goes_on_where_it_was() {
         ),
     ] {
         goes_on(&case(), kind, options);
+    }
+}
+
+#[test]
+fn chance_on_the_links_goes_on_where_it_was() {
+    let case = Case {
+        wiring: UNCERTAIN,
+        ..case()
+    };
+    for (kind, options) in [
+        ("full", "overlap = true"),
+        ("pipe", ""),
+        ("grappa", "repartition_every = 3"),
+    ] {
+        goes_on(&case, kind, options);
     }
 }
 

@@ -103,6 +103,10 @@ pub(crate) const KINDS: [ModelKind; 5] = [
     ModelKind::Gin,
 ];
 
+/// Links on which messages are late and lost.
+pub(crate) const UNCERTAIN: &str =
+    "loss = 0.05\njitter = { kind = \"exponential\", mean = \"200us\" }";
+
 pub(crate) const CORA: &str = "name = \"cora\"";
 
 impl Case {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::common::Case;
+use crate::common::{Case, UNCERTAIN};
 use grapevine::graph::{BatchSpec, PartitionMethod};
 use grapevine::model::{ModelKind, NormKind};
 use grapevine::net::{AllReduceChoice, ExchangeKind};
@@ -269,8 +269,9 @@ const MACHINES: &str =
 /// A worker that computes slowly behind a narrow link; without neighbours.
 const SLOW: &str = "worker = [{ rank = 0, compute = 0.3, bandwidth = \"100Mbps\" }]";
 
-/// Machines, beside each other, in racks, and at switches; a slow worker.
-const WIRINGS: [&str; 5] = [
+/// Uncertain links; machines, beside each other, in racks, and at switches; a slow worker.
+const WIRINGS: [&str; 6] = [
+    UNCERTAIN,
     MACHINES,
     "machine = { gpus = 3, nics = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
     "topology = \"fat-tree\"\nfat_tree = { routing = \"ecmp\" }",
@@ -405,6 +406,28 @@ fn every_training_of_the_list_is_played_once() {
             };
             case.train(kind, Case::strategy(kind, options).as_ref());
         }
+    }
+}
+
+#[test]
+fn what_chance_does_on_links_is_played_too() {
+    for (number, (kind, options, batches)) in TRAININGS.into_iter().enumerate() {
+        let case = Case {
+            epochs: 3,
+            exchange: [ExchangeKind::Direct, ExchangeKind::Pairwise][number % 2],
+            all_reduce: [
+                AllReduceChoice::Ring,
+                AllReduceChoice::Tree,
+                AllReduceChoice::Auto,
+            ][number % 3],
+            wiring: UNCERTAIN,
+            batch: (batches == Some(true)).then(|| BatchSpec {
+                size: 7,
+                fanouts: vec![3, 2, 2],
+            }),
+            ..Case::default()
+        };
+        case.train(kind, Case::strategy(kind, options).as_ref());
     }
 }
 

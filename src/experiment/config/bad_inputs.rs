@@ -7,8 +7,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
         "hidden = 16",
         "hiden = 16",
         "x.toml:7: in [model]: unknown key `hiden`; did you mean `hidden`? Possible keys: kind, \
-         layers, hidden, heads, dropout, input_dropout, self_loops, init, gain, biases, \
-         head_biases, weights, norm, residual",
+         layers, hidden, heads, dropout, input_dropout, attention_dropout, activation, self_loops, \
+         init, gain, biases, head_biases, weights, norm, residual",
     ),
     (
         "weight_decay",
@@ -316,6 +316,16 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "hidden = 16",
+        "attention_dropout = -0.1",
+        "x.toml:7: in [model]: `attention_dropout` must be 0 or more and less than 1, not -0.1",
+    ),
+    (
+        "hidden = 16",
+        "activation = \"gelu\"",
+        "x.toml:7: in [model]: `activation` cannot be \"gelu\". Possible values: relu, elu",
+    ),
+    (
+        "hidden = 16",
         "input_dropout = 1.0",
         "x.toml:7: in [model]: `input_dropout` must be 0 or more and less than 1, not 1",
     ),
@@ -339,7 +349,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "hidden = 16",
         "init = \"he\"",
-        "x.toml:7: in [model]: `init` cannot be \"he\". Possible values: glorot, uniform-fan-in",
+        "x.toml:7: in [model]: `init` cannot be \"he\". Possible values: glorot, \
+         uniform-fan-in, dgl",
     ),
     (
         "weight_decay = 5e-4",

@@ -78,11 +78,15 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
         }
     }
     for (place, cell) in cells.iter().take(strategies).enumerate() {
-        let same = |other: &&Cell| {
-            let (one, other) = (&cell.strategy, &other.strategy);
-            one.kind == other.kind && one.options == other.options && one.with == other.with
+        let same = |other: &usize| {
+            let (one, two) = (&cell.strategy, &cells[*other].strategy);
+            // A `with` may say what holds anyway, and in one setting of a sweep alone.
+            let text = |cell: &Cell| format!("{:?}", used(cell));
+            one.kind == two.kind
+                && one.options == two.options
+                && grid().all(|combination| text(&combination[place]) == text(&combination[*other]))
         };
-        if let Some(other) = cells[..place].iter().find(same) {
+        if let Some(other) = (0..place).find(same).map(|other| &cells[other]) {
             let message = format!(
                 "\"{}\" and \"{}\" are the same strategy with the same options; leave one out",
                 other.strategy.label, cell.strategy.label

@@ -97,15 +97,18 @@ pub(super) fn truth(field: &str) -> Option<f32> {
 
 /// The number of a column that a key names.
 pub(super) fn place(header: &[String], key: &str, name: &str) -> Result<usize, String> {
-    header
-        .iter()
-        .position(|column| column.trim() == name)
-        .ok_or_else(|| {
-            let columns = header.join(", ");
-            format!(
-                "has no column `{name}`, which `{key}` of [dataset] names; its columns: {columns}"
-            )
-        })
+    let columns = header.iter().enumerate();
+    let mut found = columns.filter(|(_, column)| column.trim() == name);
+    match (found.next(), found.next()) {
+        (Some((place, _)), None) => Ok(place),
+        (Some(_), Some(_)) => Err(format!(
+            "has more than one column `{name}`, which `{key}` of [dataset] names; rename the others"
+        )),
+        (None, _) => Err(format!(
+            "has no column `{name}`, which `{key}` of [dataset] names; its columns: {}",
+            header.join(", ")
+        )),
+    }
 }
 
 /// Calls `each` with the fields of every CSV record after the header (RFC 4180: fields may be

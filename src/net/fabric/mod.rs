@@ -40,6 +40,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::impairment::number;
 use super::sharing::{BundleId, Sharing};
 use super::{Bytes, Change, Framing, LinkId, NetError, Period, Seconds, Topology};
 use members::Members;
@@ -103,6 +104,8 @@ pub(crate) struct Fabric {
     arriving: BTreeMap<(Seconds, FlowId), Arriving>,
     /// How long senders and receivers are occupied, where messages cost them anything.
     ports: Option<Ports>,
+    /// Messages sent so far from whom to whom on which channel, where links are uncertain.
+    drawn: BTreeMap<(usize, usize, Option<u64>), u64>,
     /// When the last message of a channel arrives, where a later one could overtake it.
     last_arrival: BTreeMap<Channel, (Seconds, FlowId)>,
     /// How many outages of the topology's list are over or under way.
@@ -177,6 +180,7 @@ impl Fabric {
             members: Members::default(),
             next_end: None,
             arriving: BTreeMap::new(),
+            drawn: BTreeMap::new(),
             last_arrival: BTreeMap::new(),
             switched: 0,
         }
@@ -229,7 +233,10 @@ impl Fabric {
         let mut latency = route.latency;
         if self.uncertain && !route.links.is_empty() {
             let packets = self.framing.packets(transfer.payload);
-            let impairment = self.topology.impairment(&route, packets, flow.0);
+            let way = (transfer.from, transfer.to, transfer.channel);
+            let sent = self.drawn.entry(way).or_default();
+            let impairment = (self.topology).impairment(&route, packets, number(way, *sent));
+            *sent += 1;
             latency += impairment.delay;
             wire += Framing::again(wire, packets, impairment.lost);
         }

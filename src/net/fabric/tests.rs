@@ -174,7 +174,7 @@ fn jitter_adds_to_latency_and_keeps_the_order_of_a_channel() {
     assert!(!others.is_sorted());
     for &(id, time) in all.iter().filter(|one| one.0 >= 50) {
         let drawn = crate::net::Jitter::Exponential { mean: Seconds(1.0) };
-        let jitter = drawn.draw(3, LinkId(0), id);
+        let jitter = drawn.draw(3, LinkId(0), number((0, 1, None), id - 50));
         assert!((time - 0.1 - jitter.0).abs() < 1e-12);
     }
     assert!(fabric.last_arrival.is_empty());
@@ -188,9 +188,10 @@ fn lost_packets_are_carried_again_after_a_round_trip_or_a_timeout() {
         let text =
             format!("{SLOW}loss = 0.2\ntcp = {{ window = \"1GB\", latency_factor = {factor:.1} }}");
         let mut fabric = network(2, &text, seed);
-        let flow = fabric.send(message(0, 1, None, 15_000, 0.0));
+        fabric.send(message(0, 1, None, 15_000, 0.0));
         // Without headers 15,000 bytes are ten packets of 1,500.
-        let impairment = crate::net::Loss::new(0.2, Seconds(0.1)).draw(10, seed, LinkId(0), flow.0);
+        let loss = crate::net::Loss::new(0.2, Seconds(0.1));
+        let impairment = loss.draw(10, seed, LinkId(0), number((0, 1, None), 0));
         let latency = 0.1 * factor;
         let expected =
             latency + impairment.delay.0 + (15_000 + 1500 * impairment.lost) as f64 / 1e6;
@@ -289,9 +290,9 @@ fn arrivals(wiring: &str, sent: &[(usize, usize, u64, u8)]) -> (Fabric, Vec<f64>
     (fabric, all.into_iter().map(|one| one.1).collect())
 }
 
-/// When each message arrives, by the definition alone: a fluid whose rates are worked out anew, from
-/// nothing, whenever a message starts or ends, and behind it the latency of the route. With a
-/// window, a flow gets no more than one of it in each round trip.
+/// When each message arrives, by the definition alone: a fluid whose rates are worked out anew
+/// whenever a message starts or ends, and behind it the latency of the route. With a window, a flow
+/// gets no more than one of it in each round trip.
 fn fluid(topology: &Topology, window: Option<f64>, sent: &[(usize, usize, u64, u8)]) -> Vec<f64> {
     let links = topology.links().iter();
     let mut capacity: Vec<f64> = links

@@ -52,6 +52,12 @@ impl Strategy for Gridded {
             );
         }
         let widths = &setting.model.widths[..setting.model.layers()];
+        if grid.slices && widths[0] < grid.columns {
+            return refuse(
+                "\"2d\" divides the columns of every layer, and nodes have fewer features than a row has workers: lower \
+                 partition.workers",
+            );
+        }
         if grid.slices && widths.iter().any(|&width| width < grid.columns) {
             return refuse(
                 "\"2d\" divides the columns of every layer, and one has fewer than a row has workers: lower partition.workers, or raise \

@@ -157,7 +157,7 @@ impl Strategy for FedGcn {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if self.hops > 0 && !sums::can_be_made(&setting.model) {
-            let what = "is of sums with which a gcn with self-loops begins: take model.kind = \"gcn\", or hops = 0";
+            let what = "is of sums with which a gcn with self-loops begins: take model.kind = \"gcn\" and no model.self_loops = false, or hops = 0";
             return Err(OptionError::key("hops", what));
         }
         Ok(Box::new(FedGcnTraining {

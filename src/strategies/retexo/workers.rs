@@ -43,7 +43,7 @@ impl Training for Workers {
 
     fn initial(&self) -> Vec<NamedParameter> {
         let setting = &*self.setting;
-        let (spec, device) = (&setting.model, setting.device());
+        let (spec, device) = (&self.spec, setting.device());
         let drawn = |k| SubModel::new(spec, k, setting.seed, &device);
         initial((0..spec.layers()).map(|k| setting.with_given(k, drawn(k))))
     }

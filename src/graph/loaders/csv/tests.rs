@@ -208,6 +208,19 @@ fn columns_are_found_by_name_as_the_twitch_graphs_need() {
         error.contains("`source` and `target` of [dataset] name the columns"),
         "{error}"
     );
+    let twice = target.replace("days", "views");
+    let again = self::folder(edges, &twice, None);
+    spec.id = text("new_id");
+    spec.label = text("mature").map(LabelColumns::One);
+    (spec.source, spec.target) = (text("from"), text("to"));
+    spec.features = Some(FeatureSource::Columns(vec!["views".to_owned()]));
+    let error = read(again.path(), Form::Plain, &spec, None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("has more than one column `views`"),
+        "{error}"
+    );
 }
 
 #[test]
