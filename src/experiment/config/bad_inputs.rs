@@ -322,7 +322,8 @@ pub(super) const BAD_INPUTS: &[(&str, &str, &str)] = &[
     (
         "hidden = 16",
         "activation = \"gelu\"",
-        "x.toml:7: in [model]: `activation` cannot be \"gelu\". Possible values: relu, elu",
+        "x.toml:7: in [model]: `activation` cannot be \"gelu\"; did you mean `elu`? Possible \
+         values: relu, elu",
     ),
     (
         "hidden = 16",
