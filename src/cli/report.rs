@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::output::{BadArgument, BadFolder, print, tell};
 use super::run::claim_line;
+use super::verify::resolved;
 use super::{ExperimentArgs, Verdict, read_experiment};
 use crate::Error;
 use crate::experiment::config::PAPER;
@@ -38,7 +39,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         .map(|file| read_experiment(&file, registry))
         .transpose()?;
     if let Some(experiment) = &asked {
-        ask_again(experiment, &mut manifest).map_err(|what| BadArgument {
+        let ran = resolved(&manifest, registry).ok();
+        ask_again(experiment, ran.as_ref(), &mut manifest).map_err(|what| BadArgument {
             flag: "--claims",
             what,
         })?;

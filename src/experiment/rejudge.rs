@@ -4,26 +4,31 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::claims::judge;
-use super::config::Experiment;
+use super::claims::{goal, judge};
+use super::config::{Cell, Experiment};
 use super::manifest::{ASKED_AGAIN, MANIFEST, PART, judged_by, table_hashes, write_manifest};
 use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow};
 use super::tables::{Tables, TablesError};
 
 /// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder
-/// with its runs.
+/// with its runs. `ran` is the experiment as it was run, if the manifest's configuration is read by
+/// this version.
 ///
 /// # Errors
-/// A sentence, if the folder is of another experiment.
-pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result<(), String> {
+/// A sentence, if the folder is of another experiment, or of other targets that claims are about.
+pub(crate) fn ask_again(
+    experiment: &Experiment,
+    ran: Option<&Experiment>,
+    manifest: &mut Value,
+) -> Result<(), String> {
     let (asked, run) = (&experiment.name, manifest["name"].as_str().unwrap_or("?"));
     if asked != run {
         return Err(format!(
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
-    if let Some(claim) = changed_goal(experiment, manifest) {
-        return Err(claim);
+    if let Some(what) = changed_goal(experiment, ran) {
+        return Err(what);
     }
     let after = "claims, or how they are judged, were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
     let mut notes = manifest["notes"].as_array().cloned().unwrap_or_default();
@@ -47,47 +52,26 @@ pub(crate) fn ask_again(experiment: &Experiment, manifest: &mut Value) -> Result
     Ok(())
 }
 
-/// What is amiss, if a claim is about a target or budget that the runs did not have: what they took
-/// to it was counted while they trained.
-fn changed_goal(experiment: &Experiment, manifest: &Value) -> Option<String> {
-    /// The values that a configuration has for a key of `[training]`, wherever it says them.
-    fn said<'a>(config: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
-        let Value::Object(table) = config else {
-            let items = config.as_array().into_iter().flatten();
-            return items.for_each(|item| said(item, key, found));
-        };
-        for (name, value) in table.iter().filter(|(name, _)| *name != "claim") {
-            if name.rsplit('.').next() == Some(key) {
-                found.push(value);
-            }
-            said(value, key, found);
-        }
-    }
-    let before = &manifest["config"];
-    let now = json!(experiment.resolved());
-    let goal = |measure: &str| match measure {
-        "seconds_to_target" | "bytes_to_target" => Some("target_accuracy"),
-        "accuracy_at_byte_budget" => Some("byte_budget"),
-        "accuracy_at_time_budget" => Some("time_budget"),
-        _ => None,
+/// What is amiss, if a claim is about a target or budget that the runs did not have, or none that
+/// is known: what they took to it was counted while they trained.
+fn changed_goal(experiment: &Experiment, ran: Option<&Experiment>) -> Option<String> {
+    let before = |cell: &Cell| {
+        let same = |other: &&Cell| other.name == cell.name;
+        ran?.cells().iter().find(same)
     };
-    experiment.claims.iter().find_map(|claim| {
-        let key = goal(&claim.measure)?;
-        let [mut ran, mut asked] = [Vec::new(), Vec::new()];
-        said(before, key, &mut ran);
-        said(&now, key, &mut asked);
-        (!before.is_null() && ran != asked).then(|| {
-            let of = |values: &[&Value]| match values {
-                [] => "none".to_owned(),
-                values => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-            };
+    let asked = experiment.claims.iter().flat_map(|claim| {
+        let cells = experiment.cells().iter().map(move |cell| (claim, cell));
+        cells.filter(|(_, cell)| ran.is_none() || before(cell).is_some())
+    });
+    asked.into_iter().find_map(|(claim, cell)| {
+        let of = |cell: &Cell| goal(&claim.measure, &cell.settings.training);
+        let (key, now) = of(cell)?;
+        let then = before(cell).and_then(of).map_or(Value::Null, |(_, then)| then);
+        (now != then).then(|| {
             format!(
-                "has a claim `{}` about {}, with training.{key} {}, and the runs had {}; what they took to it was counted while they trained: \
-                 ask with theirs, or train again",
-                claim.id,
-                claim.measure,
-                of(&asked),
-                of(&ran)
+                "has a claim `{}` about {} with training.{key} = {now}, and the runs of cell \"{}\" had {then}; what they \
+                 took to it was counted while they trained: ask with theirs, or train again",
+                claim.id, claim.measure, cell.name
             )
         })
     })
@@ -157,54 +141,59 @@ measure = "test_accuracy"
 compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
 "#;
 
-    /// The notes on a run of the first file after its claims were judged by the others in turn.
-    fn notes_after(files: &[String]) -> Vec<Value> {
+    fn read(text: &str) -> Experiment {
         let registry = Registry::builtin();
         let vocabulary = Vocabulary {
             registry: &registry,
             figures: &[],
         };
-        let mut manifest = json!({ "name": "asked", "notes": ["one"] });
-        for text in [&[FILE.to_owned()], files].concat() {
-            let read = Experiment::parse(&text, "x.toml", PAPER, &[], &vocabulary);
-            let experiment = read.expect("it is right");
-            if manifest["claims"].is_null() {
-                manifest["claims"] = json!(experiment.claims);
-                manifest["statistics"] = json!(experiment.statistics);
-            }
-            ask_again(&experiment, &mut manifest).expect("it is the same experiment");
+        let read = Experiment::parse(text, "x.toml", PAPER, &[], &vocabulary);
+        read.expect("it is right")
+    }
+
+    /// The notes on a run of the first file after its claims were judged by the others in turn.
+    fn notes_after(files: &[String]) -> Vec<Value> {
+        let ran = read(FILE);
+        let mut manifest = json!({
+            "name": "asked",
+            "notes": ["one"],
+            "claims": ran.claims,
+            "statistics": ran.statistics,
+        });
+        for text in files {
+            let asked = ask_again(&read(text), Some(&ran), &mut manifest);
+            asked.expect("it is the same experiment");
         }
         manifest["notes"].as_array().expect("a list").clone()
     }
 
     #[test]
     fn what_a_run_took_to_a_target_is_asked_of_that_target_alone() {
-        let registry = Registry::builtin();
-        let vocabulary = Vocabulary {
-            registry: &registry,
-            figures: &[],
-        };
         let with = |target: &str| {
             let training = format!("epochs = 3, target_accuracy = {target}");
             let text = FILE.replace("epochs = 3", &training);
             let text = text.replace("\"test_accuracy\"", "\"bytes_to_target\"");
-            let text = text.replace("at_most_below = 0.01", "times_less = 2");
-            Experiment::parse(&text, "x.toml", PAPER, &[], &vocabulary).expect("it is right")
+            read(&text.replace("at_most_below = 0.01", "times_less = 2"))
         };
-        let ran = with("0.5");
-        let mut manifest = json!({ "name": "asked", "config": ran.resolved() });
-        ask_again(&ran, &mut manifest).expect("it had this target");
-        let refused = ask_again(&with("0.6"), &mut manifest).unwrap_err();
-        let says = "training.target_accuracy 0.6, and the runs had 0.5";
-        assert!(refused.contains(says), "{refused}");
-        let plain =
-            Experiment::parse(FILE, "x.toml", PAPER, &[], &vocabulary).expect("it is right");
-        let mut manifest = json!({ "name": "asked", "config": plain.resolved() });
-        assert!(
-            ask_again(&ran, &mut manifest)
-                .unwrap_err()
-                .contains("the runs had none")
-        );
+        let ask = |asked: &Experiment, ran: Option<&Experiment>| {
+            ask_again(asked, ran, &mut json!({ "name": "asked" }))
+        };
+        let half = with("0.5");
+        ask(&half, Some(&half)).expect("it had this target");
+        let plain = read(FILE);
+        ask(&plain, None).expect("it asks of no target");
+        for (asked, ran, says) in [
+            (
+                &with("0.6"),
+                Some(&half),
+                "training.target_accuracy = 0.6, and the runs of cell \"full\" had 0.5",
+            ),
+            (&half, Some(&plain), "had null"),
+            (&half, None, "had null"),
+        ] {
+            let refused = ask(asked, ran).unwrap_err();
+            assert!(refused.contains(says), "{refused}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    Activation, Aggregation, Biases, Block, Conv, HiddenActivation, Init, Input, LayerSpec, Matrix,
-    Merge, ModelConfig, ModelKind, Norm, NormKind,
+    Activation, Aggregation, Biases, Block, Conv, Init, Input, LayerSpec, Matrix, Merge,
+    ModelConfig, ModelKind, Norm, NormKind,
 };
 
 /// The sizes of a model: everything that decides what has to be sent.
@@ -26,7 +26,7 @@ pub struct ModelSpec {
     /// Dropout probability of attention weights.
     pub attention_dropout: f64,
     /// What hidden layers end with.
-    pub activation: HiddenActivation,
+    pub activation: Activation,
     /// For `gcn`, `sage` and `gat`, whether a node's own row is among its neighbours'.
     pub self_loops: bool,
     /// From what the first weights are drawn.
@@ -193,7 +193,7 @@ impl Gnn {
             convs,
             norms,
             // A flag rather than an `Activation`: burn's derive takes plain constants as they are.
-            elu: spec.activation == HiddenActivation::Elu,
+            elu: spec.activation == Activation::Elu,
             residual: spec.residual,
         }
     }

@@ -76,6 +76,6 @@ pub(crate) use rowwise::{dropped, layer_norm};
 pub(crate) use score::PartScore;
 pub use score::score;
 pub use sparse::{Rows, SparseMatrix, Transposed};
-pub use spec::{Biases, HiddenActivation, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
+pub use spec::{Biases, Init, ModelConfig, ModelKind, NormKind, OptimizerConfig};
 pub use spmm::{spmm, spmm_onto};
 pub use work::{BlockShape, InputShape, Work};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Activation;
 use crate::defaults::{count, is_default};
 
 /// The `[model]` section.
@@ -36,7 +37,7 @@ pub struct ModelConfig {
     /// What hidden layers end with. Default: as in the paper of the kind, `elu` for `gat` and
     /// `relu` for the others. RETEXO's sub-models have that of their authors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<HiddenActivation>,
+    pub activation: Option<Activation>,
     /// Whether a node's own row is among those of its neighbours: for `gcn` and `gat`, whose papers
     /// have it (the code of RETEXO's authors has not), and for `sage`, whose paper has it not (the
     /// code of BNS-GCN's and VARCO's authors has). Other kinds and RETEXO's clients, who hear their
@@ -97,23 +98,12 @@ impl ModelKind {
     }
 
     /// What hidden layers end with in the paper of this kind.
-    pub(crate) const fn activation(self) -> HiddenActivation {
+    pub(crate) const fn activation(self) -> Activation {
         match self {
-            Self::Gat => HiddenActivation::Elu,
-            Self::Gcn | Self::Sage | Self::SagePool | Self::Gin => HiddenActivation::Relu,
+            Self::Gat => Activation::Elu,
+            Self::Gcn | Self::Sage | Self::SagePool | Self::Gin => Activation::Relu,
         }
     }
-}
-
-/// What hidden layers end with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HiddenActivation {
-    /// The rectified linear unit, `max(0, x)`.
-    Relu,
-    /// The exponential linear unit, `exp(x) − 1` below zero (Clevert, Unterthiner and Hochreiter,
-    /// 2016).
-    Elu,
 }
 
 /// From what the first weights of a layer with `n` inputs and `m` outputs are drawn.
@@ -126,12 +116,11 @@ pub enum Init {
     /// Uniform in ±1/√n, biases as well: `PyTorch`'s `Linear`, and the code of BNS-GCN's and
     /// `PipeGCN`'s authors. A layer of `sage` with one bias is one product, of 2n inputs.
     UniformFanIn,
-    /// As DGL's layer of the kind, which Grappa's, VARCO's and RETEXO's authors use. `GraphConv`
-    /// has `glorot`. `SAGEConv` has it with √2 as gain, and uniform biases ±1/√n before the
-    /// maximum. `GATConv` is normal, with a standard deviation of √2 · √(2 / (n + m)), where the m
-    /// columns are those of all heads together; of the scores' weights n is as many, and m the
-    /// columns of a head. Its other biases are zero. The perceptrons of `gin`, and other dense
-    /// layers, are `PyTorch`'s `Linear`.
+    /// As the layer of the kind in DGL since 1.0, which Grappa's authors use. `GraphConv` has
+    /// `glorot`. `SAGEConv` has it with √2 as gain, and uniform biases in ±1/√n. `GATConv` is
+    /// normal, with a standard deviation of √2 · √(2 / (n + m)), where the m columns are those of
+    /// all heads together; of the scores' weights n is as many, and m the columns of a head; its
+    /// biases are zero. The perceptrons of `gin`, and other dense layers, are `PyTorch`'s `Linear`.
     Dgl,
 }
 

@@ -191,6 +191,18 @@ fn grids_that_are_none_are_refused() {
     let (key, what) = narrow.refused("cagnet", "algorithm = \"2d\"");
     assert_eq!(key.as_deref(), Some("algorithm"));
     assert!(what.contains("fewer than a row has workers"), "{what}");
+    let data = narrow.data.replace("features = 10", "features = 2");
+    let featureless = Case {
+        data: data.leak(),
+        hidden: 8,
+        ..narrow
+    };
+    let (_, what) = featureless.refused("cagnet", "algorithm = \"2d\"");
+    // Wider layers would not help.
+    assert!(
+        what.contains("fewer features") && !what.contains("hidden"),
+        "{what}"
+    );
     for kind in [ModelKind::Gat, ModelKind::SagePool] {
         let case = Case {
             kind,

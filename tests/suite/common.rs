@@ -9,7 +9,7 @@ use grapevine::graph::{
     PartitionSpec,
 };
 use grapevine::model::{
-    Biases, HiddenActivation, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
+    Activation, Biases, Init, ModelConfig, ModelKind, ModelSpec, NormKind, OptimizerConfig,
 };
 use grapevine::net::{AllReduceChoice, ExchangeKind, Ledger, NetworkSpec};
 use grapevine::sim::{
@@ -34,7 +34,7 @@ pub(crate) struct Case {
     pub self_loops: Option<bool>,
     pub input_dropout: Option<f64>,
     pub attention_dropout: Option<f64>,
-    pub activation: Option<HiddenActivation>,
+    pub activation: Option<Activation>,
     pub init: Init,
     pub gain: f64,
     pub biases: usize,

@@ -9,7 +9,34 @@ use grapevine::graph::{Dataset, PartitionMethod};
 use grapevine::model::{ModelKind, OptimizerConfig};
 use grapevine::net::TrafficKind;
 use grapevine::sim::Setting;
-use grapevine::strategies::run;
+use grapevine::strategies::{Registry, run};
+
+#[test]
+fn the_weights_that_it_says_it_begins_with_are_those_of_its_sub_models() {
+    for case in cases() {
+        for form in ["layers", "distributed"] {
+            if form == "distributed" && case.kind == ModelKind::Gin {
+                continue; // there are no such clients
+            }
+            let fitted = case.fit(
+                &Registry::builtin(),
+                "retexo",
+                &format!("form = \"{form}\""),
+            );
+            let training = fitted.unwrap_or_else(|error| panic!("{form}: {error}"));
+            let said = training.initial();
+            let said: usize = said.iter().map(|parameter| parameter.values.len()).sum();
+            let trained = run(&*training, false, Arc::new(|_| {}));
+            let trained = trained.expect("it trains").parameters;
+            // Several heads are as many in each sub-model, and narrower than in usual training.
+            assert_eq!(
+                said, trained,
+                "{:?}, {form}, {} heads",
+                case.kind, case.heads
+            );
+        }
+    }
+}
 
 fn cases() -> impl Iterator<Item = Case> {
     [

@@ -4,8 +4,8 @@ use std::f64::consts::SQRT_2;
 
 use grapevine::graph::Csr;
 use grapevine::model::{
-    Aggregation, Block, Conv, Dropout, Gnn, HiddenActivation, Init, Input, LayerSpec, Matrix,
-    Merge, ModelKind, ModelSpec, Place, parameters, with_parameters,
+    Activation, Aggregation, Block, Conv, Dropout, Gnn, Init, Input, LayerSpec, Matrix, Merge,
+    ModelKind, ModelSpec, Place, parameters, with_parameters,
 };
 use grapevine::sim::Backend;
 
@@ -111,12 +111,15 @@ fn dgls_layers_begin_as_its_code_has_them() {
     let glorot = (6.0 / (INPUTS + OUTPUTS) as f64).sqrt();
     let count = INPUTS * OUTPUTS;
 
-    for (kind, products, gain) in [(ModelKind::Gcn, 1, 1.0), (ModelKind::Sage, 2, SQRT_2)] {
-        let found = drawn(kind, INPUTS, OUTPUTS, 1);
-        let (weights, biases) = found.split_at(products * count);
-        assert_uniform(weights, gain * glorot);
-        assert!(is_zero(biases));
-    }
+    let found = drawn(ModelKind::Gcn, INPUTS, OUTPUTS, 1);
+    let (weights, biases) = found.split_at(count);
+    assert_uniform(weights, glorot);
+    assert!(is_zero(biases));
+    // `fc_self` is a `Linear` with its bias, and `fc_neigh` has none.
+    let found = drawn(ModelKind::Sage, INPUTS, OUTPUTS, 1);
+    let (weights, biases) = found.split_at(2 * count);
+    assert_uniform(weights, SQRT_2 * glorot);
+    assert_uniform(biases, 1.0 / (INPUTS as f64).sqrt());
 
     // `xavier_normal_(fc.weight, gain)`, `attn_l` and `attn_r` of shape `[1, heads, columns]`.
     let (heads, columns) = (40, 50);
@@ -181,7 +184,7 @@ fn attention_is_dropped_at_a_rate_of_its_own() {
     let rows: Vec<f32> = (0..4 * INPUTS).map(|v| (v % 17) as f32 / 17.0).collect();
     let input = Input::Dense(Matrix::from_values(rows, INPUTS, &place));
     let output = |block: &Block| {
-        let activation = grapevine::model::Activation::Identity;
+        let activation = Activation::Identity;
         conv.forward(block, &input, activation).into_values()
     };
     let dropped =
@@ -222,7 +225,7 @@ fn two_biases_of_a_layer_add_up() {
     let input = Input::Dense(Matrix::from_values(rows, INPUTS, &flex()));
     let output = |conv: Conv, values: &[f32]| {
         let conv = with_parameters(conv, values);
-        let activation = grapevine::model::Activation::Identity;
+        let activation = Activation::Identity;
         conv.forward(&block, &input, activation).into_values()
     };
     let two = parameters(&layer(Init::UniformFanIn, 1.0, 2));
@@ -295,7 +298,7 @@ fn a_model_as_bns_gcns_varcos_or_grappas_authors_have_it_trains_on_many_workers_
         init: Init::Dgl,
         biases: 1,
         attention_dropout: Some(0.0),
-        activation: Some(HiddenActivation::Relu),
+        activation: Some(Activation::Relu),
         head_biases: true,
         ..bns.clone()
     };

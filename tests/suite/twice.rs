@@ -390,17 +390,23 @@ fn a_sweep_that_changes_nothing_is_refused() {
 
 #[test]
 fn one_strategy_twice_under_two_names_is_refused() {
-    let mut table = with(CORA);
-    table.insert(
-        "strategy".to_owned(),
-        value_of("[{ kind = \"full\" }, { kind = \"full\", label = \"b\" }]"),
-    );
-    refused(
-        "file",
-        &table,
-        &[],
-        "\"full\" and \"b\" are the same strategy",
-    );
+    let both = |with_: &str| {
+        let mut table = with(CORA);
+        let two = format!("[{{ kind = \"full\" }}, {{ kind = \"full\", label = \"b\"{with_} }}]");
+        table.insert("strategy".to_owned(), value_of(&two));
+        table
+    };
+    // A `with` that says what holds anyway makes no other of it.
+    for same in ["", ", with = { \"model.self_loops\" = true }"] {
+        refused(
+            "file",
+            &both(same),
+            &[],
+            "\"full\" and \"b\" are the same strategy",
+        );
+    }
+    let other = both(", with = { \"model.self_loops\" = false }");
+    assert_eq!(said(&other, &[]), None);
 }
 
 #[test]

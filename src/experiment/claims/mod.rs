@@ -38,9 +38,11 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::rows::{ClaimRow, ClaimVerdict, ColumnKind, Quantity, Row, RunRow, Sweep};
 use super::statistics::{Statistics, alike_seeds, detectable, seeds_needed};
+use crate::sim::TrainingConfig;
 use compare::Over;
 use evidence::{Answers, Evidence, Question, answers, is_factor};
 use family::{adjusted, first_tail};
@@ -102,6 +104,20 @@ pub fn measures() -> Vec<&'static str> {
         .map(|column| column.name)
         .chain([NODE_DATA_BYTES])
         .collect()
+}
+
+/// What a cell's training says of the goal without which a measure is not there, and its key; none
+/// of measures that need none.
+pub(super) fn goal(measure: &str, training: &TrainingConfig) -> Option<(&'static str, Value)> {
+    let (key, value) = match measure {
+        "seconds_to_target" | "bytes_to_target" => {
+            ("target_accuracy", json!(training.target_accuracy))
+        }
+        "accuracy_at_byte_budget" => ("byte_budget", json!(training.byte_budget)),
+        "accuracy_at_time_budget" => ("time_budget", json!(training.time_budget)),
+        _ => return None,
+    };
+    Some((key, value))
 }
 
 /// Whether a measure is an accuracy, which is from 0 to 1.

@@ -108,11 +108,11 @@ pub(super) fn model(config: &ModelConfig, check: &Checks<'_>) -> Result<(), Conf
         ),
     )?;
     check.below_one(config.dropout, "dropout")?;
-    if let Some(dropout) = config.input_dropout {
-        check.below_one(dropout, "input_dropout")?;
-    }
-    if let Some(dropout) = config.attention_dropout {
-        check.below_one(dropout, "attention_dropout")?;
+    for (dropout, key) in [
+        (config.input_dropout, "input_dropout"),
+        (config.attention_dropout, "attention_dropout"),
+    ] {
+        check.below_one(dropout.unwrap_or(0.0), key)?;
     }
     check.above_zero(config.gain, "gain")?;
     for (key, given) in [

@@ -403,23 +403,10 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             );
             return Err(document.bad(&path.join("id"), message));
         }
-        let lacks = |given: fn(&Cell) -> bool| cells.iter().any(|cell| !given(cell));
-        let needs = match claim.measure.as_str() {
-            "seconds_to_target" | "bytes_to_target" => (
-                "target_accuracy",
-                lacks(|cell| cell.settings.training.target_accuracy.is_some()),
-            ),
-            "accuracy_at_byte_budget" => (
-                "byte_budget",
-                lacks(|cell| cell.settings.training.byte_budget.is_some()),
-            ),
-            "accuracy_at_time_budget" => (
-                "time_budget",
-                lacks(|cell| cell.settings.training.time_budget.is_some()),
-            ),
-            _ => ("", false),
-        };
-        if let (key, true) = needs {
+        let goals = cells
+            .iter()
+            .filter_map(|cell| claims::goal(&claim.measure, &cell.settings.training));
+        if let Some((key, _)) = goals.into_iter().find(|(_, goal)| goal.is_null()) {
             let message = format!(
                 "\"{}\" needs training.{key} in every cell; set it",
                 claim.measure

@@ -253,28 +253,12 @@ impl Draws<'_> {
 
     /// Bias `number` of the layer, behind a product of so many `inputs`.
     fn bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
-        let linear = matches!(self.kind, Some(ModelKind::Gin) | None);
-        let zero = match self.init {
+        let is_zero = match self.init {
             Init::Glorot => true,
             Init::UniformFanIn => false,
-            Init::Dgl => !linear,
+            // Others are those of a `Linear`, of whose values the weights alone are drawn anew.
+            Init::Dgl => matches!(self.kind, Some(ModelKind::Gcn | ModelKind::Gat)),
         };
-        self.bias_that(zero, number, inputs, width)
-    }
-
-    /// Bias `number` of a product of so many `inputs` that is made before neighbours gather it: in
-    /// `dgl` a `Linear`, of whose values the weights alone are drawn anew.
-    fn inner_bias(&self, number: u64, inputs: usize, width: usize) -> Param<Tensor<1>> {
-        self.bias_that(self.init == Init::Glorot, number, inputs, width)
-    }
-
-    fn bias_that(
-        &self,
-        is_zero: bool,
-        number: u64,
-        inputs: usize,
-        width: usize,
-    ) -> Param<Tensor<1>> {
         let values = if is_zero {
             vec![0.0; width]
         } else {

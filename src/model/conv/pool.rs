@@ -28,7 +28,7 @@ impl PoolConv {
         Self {
             // Draw 2 is left out: RETEXO's dense layer draws it for the same seed and layer.
             weight_pool: draws.weight(3, spec.inputs, spec.inner),
-            bias_pool: draws.inner_bias(SECOND_BIAS, spec.inputs, spec.inner),
+            bias_pool: draws.bias(SECOND_BIAS, spec.inputs, spec.inner),
             weight_self: draws.weight(0, spec.inputs, spec.outputs),
             weight_neighbour: draws.weight(1, spec.inner, spec.outputs),
             bias: draws.bias(BIAS, spec.inputs, spec.outputs),

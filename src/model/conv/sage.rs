@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::sage_product::own_and_neighbours;
 use super::{BIAS, Draws, SECOND_BIAS, aggregate};
-use crate::model::{Activation, Block, Input, LayerSpec, Matrix, activate};
+use crate::model::{Activation, Block, Init, Input, LayerSpec, Matrix, activate};
 
 /// `x_v·W_self + (mean of neighbours)·W_neighbour + b` (Hamilton, Ying and Leskovec, 2017, with
 /// concatenation).
@@ -24,8 +24,13 @@ pub struct SageConv {
 impl SageConv {
     pub(super) fn new(spec: &LayerSpec, draws: &Draws) -> Self {
         let two = spec.biases > 1;
-        // With one bias it is one product, of own rows and neighbours' side by side.
-        let fan_in = if two { spec.inputs } else { 2 * spec.inputs };
+        // With one bias it is one product, of own rows and neighbours' side by side. In DGL the
+        // bias is that of the own rows' product.
+        let fan_in = if two || spec.init == Init::Dgl {
+            spec.inputs
+        } else {
+            2 * spec.inputs
+        };
         let weight = |number| draws.part_of(number, fan_in, spec.inputs, spec.outputs);
         let bias = |number| draws.bias(number, fan_in, spec.outputs);
         Self {

@@ -11,11 +11,6 @@ use crate::model::host::{self, Host};
 use crate::model::sparse::Rows;
 use crate::simd::vectorised;
 
-/// Fills `[rows, width]`: `task` gets a row and its values.
-fn each_row(rows: &Rows, width: usize, task: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
-    host::each_row(rows, rows.columns.len() * width, |row| row * width, task)
-}
-
 fn winners(rows: &Rows, x: &[f32], width: usize) -> Vec<f32> {
     let (work, start) = (rows.columns.len() * width, |row| row * width);
     host::made_by_rows(rows, work, start, |range, part| {
@@ -55,7 +50,8 @@ fn winners_of(columns: &[u32], x: &[f32], largest: &mut [f32], winners: &mut [f3
 }
 
 fn pick(rows: &Rows, x: &[f32], winners: &[f32], width: usize) -> Vec<f32> {
-    each_row(rows, width, |row, out| {
+    let (work, start) = (rows.columns.len() * width, |row| row * width);
+    host::each_row(rows, work, start, |row, out| {
         let columns = &rows.columns[rows.entries(row)];
         if columns.is_empty() {
             return;

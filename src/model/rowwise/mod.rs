@@ -23,15 +23,18 @@ use std::sync::Arc;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch};
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 
 use super::Loss;
 use super::dropout::Mask;
 use super::operation::on_every_backend;
 
 /// What is done to each value of a layer's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// Nothing.
+    /// Nothing. No hidden layer ends with it.
+    #[serde(skip)]
     Identity,
     /// `max(x, 0)`.
     Relu,

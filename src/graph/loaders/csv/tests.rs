@@ -187,6 +187,7 @@ fn columns_are_found_by_name_as_the_twitch_graphs_need() {
         ])),
         ..DatasetSpec::default()
     };
+    let named = spec.clone();
     let data = read(folder.path(), Form::Plain, &spec, None).unwrap();
     assert_eq!((data.graph.nodes(), data.graph.edges()), (2, 2));
     assert_eq!(data.labels.classes()[..], [Some(1), Some(0)]);
@@ -210,11 +211,7 @@ fn columns_are_found_by_name_as_the_twitch_graphs_need() {
     );
     let twice = target.replace("days", "views");
     let again = self::folder(edges, &twice, None);
-    spec.id = text("new_id");
-    spec.label = text("mature").map(LabelColumns::One);
-    (spec.source, spec.target) = (text("from"), text("to"));
-    spec.features = Some(FeatureSource::Columns(vec!["views".to_owned()]));
-    let error = read(again.path(), Form::Plain, &spec, None)
+    let error = read(again.path(), Form::Plain, &named, None)
         .unwrap_err()
         .to_string();
     assert!(
