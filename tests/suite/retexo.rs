@@ -18,16 +18,12 @@ fn the_weights_that_it_says_it_begins_with_are_those_of_its_sub_models() {
             if form == "distributed" && case.kind == ModelKind::Gin {
                 continue; // there are no such clients
             }
-            let fitted = case.fit(
-                &Registry::builtin(),
-                "retexo",
-                &format!("form = \"{form}\""),
-            );
+            let options = format!("form = \"{form}\"");
+            let fitted = case.fit(&Registry::builtin(), "retexo", &options);
             let training = fitted.unwrap_or_else(|error| panic!("{form}: {error}"));
             let said = training.initial();
             let said: usize = said.iter().map(|parameter| parameter.values.len()).sum();
-            let trained = run(&*training, false, Arc::new(|_| {}));
-            let trained = trained.expect("it trains").parameters;
+            let trained = case.run("retexo", &options).parameters;
             // Several heads are as many in each sub-model, and narrower than in usual training.
             assert_eq!(
                 said, trained,

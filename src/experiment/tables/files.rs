@@ -94,7 +94,7 @@ fn column_values(frame: &DataFrame, column: &ColumnSpec) -> Result<Values, Polar
 }
 
 /// So many rows become columns at a time, or columns rows: a group of rows of the Parquet file. Of
-/// a long sweep a table has tens of millions, whose columns beside them would take four times the
+/// a long sweep a table has tens of millions, whose columns beside them would more than double the
 /// memory.
 const AT_A_TIME: usize = 1 << 18;
 
