@@ -202,15 +202,18 @@ fn rest(advice: &Advice) -> String {
             left_out.map(|left| (left.strategy.clone(), why(&left.why))),
         )));
     }
-    if !advice.changes.is_empty() {
+    let changes = advice.changes.iter().map(|change| {
+        let changed = changes::changed(change, &advice.ranking);
+        (change.to.name().to_owned(), changed)
+    });
+    let unasked = advice.unasked.iter().map(|unasked| {
+        let why = format!("cannot be asked: {}", unasked.why);
+        (unasked.to.name().to_owned(), why)
+    });
+    let next = rows(changes.chain(unasked));
+    if !next.is_empty() {
         text.push_str("\nWhat would change this\n");
-        let changes = advice.changes.iter();
-        text.push_str(&left_columns(&rows(changes.map(|change| {
-            (
-                change.to.name().to_owned(),
-                changes::changed(change, &advice.ranking),
-            )
-        }))));
+        text.push_str(&left_columns(&next));
     }
     if !advice.ranking.is_empty() {
         text.push_str(&notes(&advice.ranking));

@@ -35,6 +35,18 @@ pub(crate) struct Advice {
     pub left_out: Vec<LeftOut>,
     /// What else could be, and who would be first then.
     pub changes: Vec<Change>,
+    /// What could not be asked, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unasked: Vec<Unasked>,
+}
+
+/// A setting next to the one that was asked for, which nothing can be said of.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Unasked {
+    /// What would be different.
+    pub to: Other,
+    /// Why not.
+    pub why: String,
 }
 
 /// How far advice is.
@@ -150,6 +162,17 @@ impl Other {
         matches!(self, Self::MetisParts | Self::RandomParts)
     }
 
+    /// Why workers cannot be so many, whatever the strategy.
+    const fn hindered(self, now: &PartitionSpec) -> Option<&'static str> {
+        match (self, now.method) {
+            (Self::HalfTheWorkers | Self::TwiceTheWorkers, PartitionMethod::Given) => {
+                Some("a file has parts for as many workers as it was made for")
+            }
+            (Self::HalfTheWorkers, _) if now.workers < 2 => Some("there is one worker"),
+            _ => None,
+        }
+    }
+
     /// The partition in place of this one, where that is a different one.
     fn partition(self, now: &PartitionSpec) -> Option<PartitionSpec> {
         let of = |workers| PartitionSpec {
@@ -163,16 +186,12 @@ impl Other {
             ..PartitionSpec::default()
         };
         match (self, now.method) {
-            // A file has parts for as many workers as it was made for.
-            (Self::HalfTheWorkers | Self::TwiceTheWorkers, PartitionMethod::Given) => None,
-            (Self::HalfTheWorkers, _) => (now.workers >= 2).then(|| of(now.workers / 2)),
+            _ if self.hindered(now).is_some() => None,
+            (Self::HalfTheWorkers, _) => Some(of(now.workers / 2)),
             (Self::TwiceTheWorkers, _) => Some(of(2 * now.workers)),
             (Self::MetisParts, PartitionMethod::Random) => Some(by(PartitionMethod::Metis)),
-            (
-                Self::RandomParts,
-                PartitionMethod::Metis | PartitionMethod::Ldg | PartitionMethod::Fennel,
-            ) => Some(by(PartitionMethod::Random)),
-            (Self::MetisParts | Self::RandomParts, _) => None,
+            (Self::MetisParts, _) | (Self::RandomParts, PartitionMethod::Random) => None,
+            (Self::RandomParts, _) => Some(by(PartitionMethod::Random)),
             _ => Some(now.clone()),
         }
     }
@@ -282,8 +301,8 @@ impl Adviser<'_> {
             if let Some(failed) = failed.filter(|_| too_large.is_empty()) {
                 return Err(failed);
             }
-            let changes = self.changes(&too_large.iter().collect::<Vec<_>>());
-            return Ok(none_fits(setting, listed, left_out, changes));
+            let next = self.changes(&too_large.iter().collect::<Vec<_>>());
+            return Ok(none_fits(setting, listed, left_out, next));
         };
         let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
         let (mut cells, ranking): (Vec<Cell>, Vec<Advised>) = ranking.into_iter().unzip();
@@ -295,6 +314,7 @@ impl Adviser<'_> {
             ranking,
             left_out,
             changes: Vec::new(),
+            unasked: Vec::new(),
         };
         (self.hear)(Heard::Ranked(&advice));
         if let Some(probe) = self.probe {
@@ -306,7 +326,7 @@ impl Adviser<'_> {
             }
         }
         cells.append(&mut too_large);
-        advice.changes = self.changes(&cells.iter().collect::<Vec<_>>());
+        (advice.changes, advice.unasked) = self.changes(&cells.iter().collect::<Vec<_>>());
         Ok(advice)
     }
 
@@ -332,10 +352,14 @@ impl Adviser<'_> {
 
     /// A cell in another setting, where it exists: what cannot be so many workers is not in the
     /// ranking of so many.
-    fn next_to(&mut self, to: Other, cell: &Cell) -> Option<Projection> {
+    ///
+    /// # Errors
+    /// What hinders it.
+    fn next_to(&mut self, to: Other, cell: &Cell) -> Result<Option<Projection>, Error> {
         if let Some(end) = to.end() {
-            let fitted = self.preparation.fit_end(cell, self.seed, end).ok()??;
-            return project_cell(self.experiment, cell, &fitted, |_| ()).ok();
+            let fitted = self.preparation.fit_end(cell, self.seed, end)?;
+            let end = |fitted| project_cell(self.experiment, cell, &fitted, |_| ());
+            return fitted.map(end).transpose();
         }
         let mut other = cell.clone();
         let key = if to.cuts() {
@@ -345,26 +369,35 @@ impl Adviser<'_> {
         };
         // An entry with one of its own stays as it is.
         if !cell.strategy.with.contains_key(key) {
-            other.settings.partition = to.partition(&cell.settings.partition)?;
+            let now = &cell.settings.partition;
+            let Some(partition) = to.partition(now) else {
+                let refuse = |why: &str| cell.refuse("partition", why.to_owned()).into();
+                return to.hindered(now).map_or(Ok(None), |why| Err(refuse(why)));
+            };
+            other.settings.partition = partition;
         }
-        self.project(&other).ok()
+        self.project(&other).map(Some)
     }
 
-    /// What fits next to the setting, of what fits in it and what is too large for it.
-    fn changes(&mut self, cells: &[&Cell]) -> Vec<Change> {
-        let mut changes = Vec::new();
+    /// What fits next to the setting, of what fits in it and what is too large for it; and what
+    /// cannot be asked.
+    fn changes(&mut self, cells: &[&Cell]) -> (Vec<Change>, Vec<Unasked>) {
+        let (mut changes, mut unasked) = (Vec::new(), Vec::new());
         for to in Other::ALL {
             let (mut ranking, mut refused, mut exists) = (Vec::new(), Vec::new(), false);
+            let mut hindered = None;
             self.preparation.on_network_times(to.network());
             for (place, &cell) in cells.iter().enumerate() {
                 (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
-                let Some(found) = self.next_to(to, cell) else {
+                let found = match self.next_to(to, cell) {
+                    Ok(Some(found)) => found,
                     // A graph in numbers may have no such parts, and what is left ranks nothing.
-                    if place == 0 && to.cuts() {
-                        break;
+                    Ok(None) | Err(_) if place == 0 && to.cuts() => break,
+                    nothing => {
+                        refused.push(cell.strategy.label.clone());
+                        hindered = hindered.or(nothing.err());
+                        continue;
                     }
-                    refused.push(cell.strategy.label.clone());
-                    continue;
                 };
                 exists = true;
                 if found.fits != Some(false) {
@@ -380,9 +413,12 @@ impl Adviser<'_> {
                     ranking,
                     refused,
                 });
+            } else if let Some(error) = hindered.filter(|_| !exists) {
+                let why = what(&error);
+                unasked.push(Unasked { to, why });
             }
         }
-        changes
+        (changes, unasked)
     }
 }
 
@@ -420,7 +456,7 @@ fn none_fits(
     setting: &str,
     listed: &[&Cell],
     left_out: Vec<LeftOut>,
-    changes: Vec<Change>,
+    (changes, unasked): (Vec<Change>, Vec<Unasked>),
 ) -> Advice {
     let settings = &listed[0].settings;
     Advice {
@@ -431,5 +467,6 @@ fn none_fits(
         ranking: Vec::new(),
         left_out,
         changes,
+        unasked,
     }
 }

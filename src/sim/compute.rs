@@ -120,6 +120,12 @@ impl DeviceProfile {
                 return Err(SimError::Input(what));
             }
         }
+        // A number whose unit was left out.
+        if sheet.memory.is_some_and(|memory| memory.0 < 1_000_000) {
+            let what =
+                "`memory` of a device must be 1 MB or more; a number without a unit is bytes";
+            return Err(SimError::Input(what.to_owned()));
+        }
         Ok(Self {
             name: "of the experiment file",
             operations_per_second: sheet.operations_per_second,

@@ -79,6 +79,7 @@ struct Actor {
     phase: Phase,
     clock: Seconds,
     compute: Seconds,
+    set_up: Seconds,
     /// Since when it has computed what is not written down yet.
     computes_since: Option<Seconds>,
     epoch: usize,
@@ -136,6 +137,7 @@ impl Kernel {
             },
             clock: Seconds::ZERO,
             compute: Seconds::ZERO,
+            set_up: Seconds::ZERO,
             computes_since: None,
             epoch: 0,
             blocked_since: Seconds::ZERO,

@@ -334,6 +334,35 @@ fn other_parts_would_change_a_ranking_but_of_entries_that_have_their_own() {
 }
 
 #[test]
+fn what_cannot_be_asked_has_a_line_that_says_why() {
+    let text = "name = \"asked\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
+        training = { epochs = 2 }\npartition = { method = \"dirichlet\", concentration = 1.0, workers = 2 }\n\
+        network = { preset = \"ethernet-1g\", worker = [{ rank = 1, bandwidth = \"100Mbps\" }] }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }]\n";
+    let (code, advice, error) = advice(text, &[]);
+    assert_eq!(code, 0, "{error}");
+    let asked = |key: &str, to: &str| {
+        let all = advice[0][key].as_array().into_iter().flatten();
+        let mut found = all.filter(|one| one["to"] == to);
+        found.next().cloned()
+    };
+    // One worker has no link of rank 1.
+    let half = asked("unasked", "half_the_workers").expect("half");
+    let why = half["why"].as_str().expect("a reason");
+    assert!(
+        why.contains("`rank` must be less than the 1 workers"),
+        "{why}"
+    );
+    assert!(asked("changes", "half_the_workers").is_none());
+    for to in ["twice_the_workers", "faster_network", "random_parts"] {
+        assert!(
+            asked("changes", to).is_some() && asked("unasked", to).is_none(),
+            "{to}"
+        );
+    }
+}
+
+#[test]
 fn a_probe_trains_a_part_of_the_graph() {
     let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\" }\n\
         training = { epochs = 5 }\npartition = { workers = 2 }\nnetwork = { preset = \"ethernet-1g\" }\n\

@@ -74,6 +74,8 @@ fn a_link_that_stays_down_is_wrong_input_to_a_projection_and_ends_a_run_that_has
         let ran = grapevine(folder.path(), &[command, "x.toml"]).expect(code);
         let expected = "link \"worker 0 out\" is down since 0 s and never comes back";
         assert!(ran.stderr.contains(expected), "{command}: {}", ran.stderr);
+        let named = ran.stderr.contains("x.toml:");
+        assert_eq!(named, command == "project", "{command}: {}", ran.stderr);
     }
 }
 

@@ -280,8 +280,8 @@ mod tests {
             ("start = 1", "start = -1", "x.toml:13: in [[flow]]: `start`"),
             (
                 "start = 1",
-                "start = 1e15",
-                "x.toml:13: in [[flow]]: `start` must be at most 1e8 seconds, not 1e15",
+                "start = 1e9",
+                "x.toml:13: in [[flow]]: `start` must be at most 1e8 seconds, not 1e9",
             ),
             (
                 "start",

@@ -20,10 +20,10 @@ use super::prepare::{Fitted, Preparation};
 use super::row_maker::RowMaker;
 use super::rows::RunRow;
 use crate::graph::FitEnd;
-use crate::net::{Seconds, TrafficKind, median};
+use crate::net::{NetError, TrafficKind};
 use crate::sim::{
-    Course, Decision, Planner, Played, Setting, Timeline, WorkerTimes, held_in_evaluation, play,
-    play_equals,
+    Course, Decision, Planner, Played, Setting, SimError, Timeline, WorkerTimes,
+    held_in_evaluation, play, play_equals,
 };
 
 pub(crate) use beside::{Beside, beside};
@@ -80,10 +80,10 @@ pub(crate) struct Projection {
     pub bytes_by_kind: BTreeMap<TrafficKind, u64>,
     /// Virtual time when the last worker ends.
     pub simulated_seconds: f64,
-    /// Virtual time of an epoch: the median of those after the first, or the only one.
+    /// Virtual time of a mean epoch without its set-up.
     pub(crate) epoch_seconds: f64,
-    /// What the whole takes beyond so many of these: what is done once, such as fetching features,
-    /// and what is done again and again, such as moving chunks.
+    /// Mean over workers of the time of what is done once, such as fetching features, or now and
+    /// then, such as moving chunks. With all epochs it makes the whole.
     pub(crate) setup_seconds: f64,
     /// Mean over workers of the time they compute: nothing where compute is measured, as nothing is
     /// computed here.
@@ -369,13 +369,14 @@ fn played(fitted: &Fitted, done: impl Fn(usize)) -> Result<(Played, Held), Error
     Ok((played, planner.held()))
 }
 
-/// Time of an epoch, and what all take beyond that: epochs end at these times.
-fn epoch_and_setup(ends: &[Seconds]) -> (f64, f64) {
-    let took = ends.windows(2).map(|pair| pair[1].0 - pair[0].0);
-    let took: Vec<f64> = took.collect();
-    let last = ends.last().map_or(0.0, |end| end.0);
-    let epoch = if took.is_empty() { last } else { median(took) };
-    (epoch, (last - epoch * ends.len() as f64).max(0.0))
+/// An error about a link that never comes back is one about the file.
+fn of_link(cell: &Cell, error: Error) -> Error {
+    match error {
+        Error::Sim(SimError::Net(down @ NetError::LinkDown { .. })) => cell
+            .refuse_itself("network.failure", down.to_string())
+            .into(),
+        other => other,
+    }
 }
 
 /// One cell, fitted.
@@ -391,7 +392,7 @@ pub(super) fn project_cell(
     let Fitted {
         setting, training, ..
     } = fitted;
-    let (played, held) = played(fitted, done)?;
+    let (played, held) = played(fitted, done).map_err(|error| of_link(cell, error))?;
     let memory = held.fullest;
     let traffic = played.ledger.traffic();
     let count = traffic.total(&setting.framing);
@@ -408,7 +409,7 @@ pub(super) fn project_cell(
     let first = setting.timing.device(0).and_then(|device| device.memory);
     let device = memory.map_or(first, |(_, device)| device);
     let memory = memory.map(|(needs, _)| needs);
-    let (epoch_seconds, setup_seconds) = epoch_and_setup(&played.epochs);
+    let setup_seconds = mean(|times| times.set_up.0);
     let mut projection = Projection {
         cell: cell.name.clone(),
         strategy: cell.strategy.label.clone(),
@@ -437,7 +438,7 @@ pub(super) fn project_cell(
         wire_bytes: count.wire.0,
         bytes_by_kind,
         simulated_seconds,
-        epoch_seconds,
+        epoch_seconds: (simulated_seconds - setup_seconds) / training.epochs().max(1) as f64,
         setup_seconds,
         compute_seconds: mean(|times| times.compute.0),
         communication_seconds: mean(|times| times.communication.0),

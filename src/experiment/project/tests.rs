@@ -3,18 +3,57 @@ use std::path::PathBuf;
 use super::*;
 use crate::experiment::config::{PAPER, Vocabulary};
 use crate::experiment::rows::{ClaimVerdict, RunRow};
+use crate::net::Seconds;
 use crate::strategies::Registry;
 
 #[test]
-fn what_is_done_once_is_no_part_of_an_epoch() {
-    let ends =
-        |ends: &[f64]| epoch_and_setup(&ends.iter().copied().map(Seconds).collect::<Vec<_>>());
-    assert_eq!(ends(&[5.0, 7.0, 9.0]), (2.0, 3.0));
-    assert_eq!(ends(&[4.0]), (4.0, 0.0));
-    // Of two the mean.
-    assert_eq!(ends(&[4.0, 6.0, 9.0]), (2.5, 1.5));
-    // Chunks that move before the fourth epoch.
-    assert_eq!(ends(&[2.0, 3.0, 4.0, 7.0, 8.0]), (1.0, 3.0));
+fn what_is_done_once_or_now_and_then_is_no_part_of_an_epoch() {
+    let projected = |epochs: usize, strategy: &str| {
+        let (before, _) = SAMPLED.split_once("[[strategy]]").unwrap();
+        let text = before
+            .replace("epochs = 16", &format!("epochs = {epochs}"))
+            .replace("batch = { size = 60, fanouts = [5, 5] }", "");
+        let asked = experiment(&format!("{text}[[strategy]]\n{strategy}"));
+        let registry = Registry::builtin();
+        let mut preparation = Preparation::new(&registry, PathBuf::new()).for_plans();
+        let mut found = project(&asked, &mut preparation, |_| ()).expect("it can be projected");
+        let found = found.remove(0);
+        let (epoch, setup) = (found.epoch_seconds, found.setup_seconds);
+        let whole = epoch * found.epochs as f64 + setup;
+        assert!((whole / found.simulated_seconds - 1.0).abs() < 1e-12);
+        [epoch, setup]
+    };
+    // Workers wait a little longer or shorter for others beside other work.
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.05, "{a} and {b}");
+    // Rows of each layer are heard once, however many rounds its sub-model trains.
+    let rounds = |rounds: &str| {
+        let strategy = format!("kind = \"retexo\"\nrounds_per_layer = {rounds}");
+        projected(1, &strategy)
+    };
+    let one = rounds("[1, 1]");
+    for more in ["[2, 2]", "[50, 50]"] {
+        near(rounds(more)[0], one[0]);
+        assert!((rounds(more)[1] / one[1] - 1.0).abs() < 1e-9);
+    }
+    // Features come once, or in every epoch.
+    let [few, many] = [3, 30].map(|epochs| projected(epochs, "kind = \"full\""));
+    near(few[0], many[0]);
+    assert!((few[1] / many[1] - 1.0).abs() < 1e-9);
+    let resent = projected(3, "kind = \"full\"\ncache_features = false");
+    assert_eq!(resent[1], 0.0);
+    // A switch more is as much set-up more, and epochs stay as they are.
+    let every = |every: usize, epochs| {
+        let strategy = format!("kind = \"grappa\"\nrepartition_every = {every}");
+        projected(epochs, &strategy)
+    };
+    let [none, one, two] = [4, 5, 9].map(|epochs| every(4, epochs));
+    near(two[1] - one[1], one[1] - none[1]);
+    near(two[0], none[0]);
+    let each = every(1, 5);
+    near(each[0], none[0]);
+    near(each[1] - none[1], 4.0 * (one[1] - none[1]));
+    // Rounds of fewer steps are no set-up.
+    assert_eq!(projected(7, "kind = \"fedavg\"")[1], 0.0);
 }
 
 fn experiment(text: &str) -> Experiment {
@@ -168,6 +207,7 @@ fn what_is_multiplied_is_what_all_steps_of_all_epochs_come_to() {
             close(found.compute, expected.compute);
             close(found.communication, expected.communication);
             close(found.exposed, expected.exposed);
+            close(found.set_up, expected.set_up);
         }
         for (found, expected) in part.epochs.iter().zip(&whole.epochs) {
             close(*found, *expected);

@@ -61,9 +61,9 @@ table! {
         control_bytes: u64,
         /// Virtual time when the last worker ends.
         simulated_seconds: f64,
-        /// Virtual time of an epoch: the median of those after the first, or the only one.
+        /// Virtual time of a mean epoch without its set-up.
         epoch_seconds: Option<f64>,
-        /// What all epochs take beyond that: what is done once, or again and again between epochs.
+        /// Mean over workers of the time of what is done once, or now and then between epochs.
         setup_seconds: Option<f64>,
         /// Mean over workers of the time they compute.
         compute_seconds: f64,

@@ -193,14 +193,14 @@ mod tests {
     #[test]
     fn captions_say_what_counts_as_an_epoch_where_it_is_another_thing() {
         let said = "On epochs: a point of llcg and fedgcn is a round, of one step or more; retexo counts each sub-model's epochs.";
-        for caption in captions(&[
+        let mixed = captions(&[
             ("llcg", EpochKind::Round),
             ("full", EpochKind::Pass),
             ("retexo", EpochKind::SubModel),
             ("fedgcn", EpochKind::Round),
-        ]) {
-            assert!(caption.contains(said), "{caption}");
-        }
+        ]);
+        assert!(mixed[0].contains(said), "{}", mixed[0]);
+        assert!(mixed[1].contains("payload of a training") && !mixed[1].contains("On epochs"));
         for caption in captions(&[("retexo", EpochKind::SubModel)]) {
             let said = " On epochs: retexo counts each sub-model's epochs.";
             assert!(caption.contains(said), "{caption}");

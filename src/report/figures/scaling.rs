@@ -2,7 +2,7 @@
 
 use super::multiples::{left_out, rows};
 use super::{seeds_with, series, spot, what_counts};
-use crate::experiment::rows::{Measured, Sweep, grouped};
+use crate::experiment::rows::{Measured, Sweep, distinct, grouped};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Unit};
 use crate::report::series::Entrant;
@@ -21,7 +21,7 @@ const SIZES: [(&str, &str); 5] = [
 /// More panels of each measure are not shown.
 const MOST: usize = 8;
 
-/// What is measured per epoch: its name, its unit and its value for a cell.
+/// What is measured: its name, its unit and its value for a cell.
 type Measure = (&'static str, Unit, fn(&Entrant) -> Option<Summary>);
 
 /// A cell with its place on the horizontal axis.
@@ -54,14 +54,29 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
     panels.truncate(MOST);
     // Only for workers is there an ideal: as many times less time.
     let yardstick = settings::yardstick(cells).filter(|_| size == "workers");
-    let measures: [Measure; 2] = [
-        ("time per epoch", Unit::Seconds, |cell| {
-            per_epoch(cell, |measured| measured.simulated_seconds)
-        }),
-        ("payload per epoch", Unit::Bytes, |cell| {
-            per_epoch(cell, |measured| measured.payload_bytes as f64)
-        }),
-    ];
+    // Epochs of different kinds are not alike, but trainings are.
+    let kinds = cells.iter().flat_map(|cell| &cell.runs);
+    let whole = distinct(kinds.map(|(run, _)| run.epoch_kind)).len() > 1;
+    let measures: [Measure; 2] = if whole {
+        [
+            ("time of a training", Unit::Seconds, |cell| {
+                of_training(cell, |measured| measured.simulated_seconds)
+            }),
+            ("payload of a training", Unit::Bytes, |cell| {
+                of_training(cell, |measured| measured.payload_bytes as f64)
+            }),
+        ]
+    } else {
+        [
+            ("time per epoch", Unit::Seconds, |cell| {
+                per_epoch(cell, |measured| measured.simulated_seconds)
+            }),
+            ("payload per epoch", Unit::Bytes, |cell| {
+                per_epoch(cell, |measured| measured.payload_bytes as f64)
+            }),
+        ]
+    };
+    let of_what = if whole { "of a training" } else { "per epoch" };
     let groups = measures.map(|measure| {
         let ideal = yardstick.filter(|_| measure.1 == Unit::Seconds);
         group((&panels, trained), (size, name), measure, ideal)
@@ -71,18 +86,22 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
             " Ideal is a time inversely proportional to the number of workers, from the fewest workers of {label} on."
         )
     });
+    let counts = if whole {
+        String::new()
+    } else {
+        what_counts(cells)
+    };
     Some(Figure {
         kind: "scaling",
         title: format!("Scaling with {name}"),
         caption: format!(
-            "Simulated time and payload per epoch against {name}, on logarithmic axes; {}.{}{ideal}{}{note}{}",
+            "Simulated time and payload {of_what} against {name}, on logarithmic axes; {}.{counts}{ideal}{}{note}{}",
             seeds_with(cells, "with bands of"),
-            what_counts(cells),
             if note.is_empty() { "" } else { " " },
             if note.is_empty() { "" } else { "." },
         ),
         alt: format!(
-            "Simulated time and payload per epoch against {name}, of {}.",
+            "Simulated time and payload {of_what} against {name}, of {}.",
             settings::strategies(cells).join(", ")
         ),
         rows: rows(groups.into_iter().flatten().collect()),
@@ -98,6 +117,10 @@ fn size_of(cell: &Entrant, size: &str) -> Option<f64> {
 fn per_epoch(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> {
     let runs = cell.runs.iter().filter(|(run, _)| run.epochs > 0);
     Summary::of(runs.map(|(run, measured)| sum(measured) / run.epochs as f64))
+}
+
+fn of_training(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> {
+    Summary::of(cell.runs.iter().map(|(_, measured)| sum(measured)))
 }
 
 /// A panel of one measure for each combination, all with the same axes.
@@ -187,6 +210,7 @@ mod tests {
 
     use crate::experiment::rows::RunRow;
     use crate::report::series;
+    use crate::strategies::EpochKind;
 
     /// Runs of full with these settings; seconds of each are ten times its place, over ten epochs.
     fn runs(settings: &[Sweep]) -> Vec<RunRow> {
@@ -263,6 +287,39 @@ mod tests {
         let panels = panels(&both).unwrap();
         let headings: Vec<&str> = panels.iter().map(|(heading, _)| heading.as_str()).collect();
         assert_eq!(headings, ["layers=2", "layers=4", "layers=2", "layers=4"]);
+    }
+
+    #[test]
+    fn trainings_are_compared_where_their_epochs_are_of_different_kinds() {
+        let sizes = [2, 4].map(|workers| Sweep::default().with("workers", workers.into()));
+        let kinds = [("full", EpochKind::Pass), ("retexo", EpochKind::SubModel)];
+        let run = |(strategy, kind): (&str, EpochKind)| {
+            // As many bytes, in epochs of which a sub-model has twice as many.
+            let epochs = if kind == EpochKind::Pass { 10 } else { 20 };
+            let named = move |run: RunRow| RunRow {
+                cell: format!("{} {strategy}", run.sweep),
+                strategy: strategy.into(),
+                epoch_kind: Some(kind),
+                epochs,
+                ..run
+            };
+            runs(&sizes).into_iter().map(named).collect::<Vec<_>>()
+        };
+        let both: Vec<RunRow> = kinds.into_iter().flat_map(run).collect();
+        let drawn = |runs: &[RunRow]| {
+            let figure = figure(&series::cells(runs, &[])).unwrap();
+            let Some((_, Panel::Curves(payload))) = figure.rows.into_iter().flatten().nth(1) else {
+                panic!("two panels");
+            };
+            let fewest = payload.series.iter().map(|series| series.spots[0].y);
+            (figure.caption, fewest.collect::<Vec<f64>>())
+        };
+        let (caption, bytes) = drawn(&both);
+        assert!(caption.contains("payload of a training"), "{caption}");
+        assert_eq!(bytes, [1000.0, 1000.0]);
+        let (caption, bytes) = drawn(&both[2..]);
+        assert!(caption.contains("payload per epoch"), "{caption}");
+        assert_eq!(bytes, [50.0]);
     }
 
     #[test]

@@ -110,8 +110,8 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
         "#between",
         "#bytes and time where trained",
     ];
-    let caption = "An epoch as most are, what the training takes beyond its epochs, and that shared out among them. Then a mean \
-                   epoch, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
+    let caption = "A mean epoch without set-up; set-up and switches of the whole training, and that shared out among its epochs. Then a mean \
+                   epoch with them, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
                    others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too: in the \
                    runs beside it, or else where settings as these were, GraphSAGE on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
     table(NAMES[1], caption, &headings, projections, |projection| {

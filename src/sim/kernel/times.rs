@@ -1,5 +1,7 @@
 //! What became of the workers' time.
 
+use std::ops::Range;
+
 use super::Kernel;
 use crate::net::{Ledger, Seconds};
 use crate::sim::trace::Trace;
@@ -19,6 +21,9 @@ pub struct WorkerTimes {
     /// Time in which it waited for others that had not begun to send. With `compute` and `exposed`
     /// it makes `clock`.
     pub waiting: Seconds,
+    /// The part of `clock` in which it did what its plan calls
+    /// [set-up](crate::sim::Track::set_up), where a plan was played; nothing where a program ran.
+    pub set_up: Seconds,
 }
 
 impl Kernel {
@@ -34,9 +39,17 @@ impl Kernel {
                     communication: actor.flights.length(),
                     exposed,
                     waiting: Seconds((actor.blocked.length().0 - exposed.0).max(0.0)),
+                    set_up: actor.set_up,
                 }
             })
             .collect()
+    }
+
+    /// So much of the time of these workers was set-up.
+    pub(crate) fn set_up(&mut self, workers: Range<usize>, time: Seconds) {
+        for actor in &mut self.actors[workers] {
+            actor.set_up += time;
+        }
     }
 
     /// Times of every worker, the record of all messages and the timeline, after the end.

@@ -130,6 +130,7 @@ impl Account {
             communication: Seconds(self.communication),
             exposed: Seconds(self.exposed),
             waiting: Seconds(self.waiting),
+            set_up: Seconds::ZERO,
         }
     }
 }

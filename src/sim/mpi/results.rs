@@ -53,6 +53,7 @@ impl Part {
             communication: Seconds(self.communication),
             exposed: Seconds(self.exposed),
             waiting: Seconds(self.waiting),
+            set_up: Seconds::ZERO,
         });
         for (epoch, lane, payload, count) in self.ledger {
             outcome

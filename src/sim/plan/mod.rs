@@ -18,6 +18,7 @@ mod decision;
 mod equals;
 #[cfg(test)]
 mod equals_tests;
+mod place;
 mod play;
 mod repeats;
 #[cfg(test)]

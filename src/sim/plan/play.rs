@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::place::Place;
 use super::repeats::{Mark, Marks, Multiplied};
 use super::{Decision, Phase, Planner, Timeline};
 use crate::net::{Fabric, Ledger, Seconds, Snapshot};
@@ -46,54 +47,12 @@ impl Course {
     }
 }
 
-/// One worker's place in its plan.
-#[derive(Default)]
-struct Place {
-    timeline: Arc<Timeline>,
-    /// The stretch, and how often it was followed to its end.
-    stretch: usize,
-    followed: usize,
-    next: usize,
-    /// The epoch it goes to next, of those that are played.
-    epoch: usize,
-    /// Whom it expects messages from, by exchange: the oldest of a kind and layer is waited for
-    /// first.
-    expects: Vec<Expected>,
-    /// Collectives that it started, and the next one it waits for.
-    started: u64,
-    collected: u64,
-}
-
 /// What worker 0 has begun that may be like the one before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     Nothing,
     Step,
     Epoch,
-}
-
-impl Place {
-    /// Adds where the worker is, as seen from another.
-    fn snapshot(&self, from: &Self, into: &mut Snapshot) {
-        for count in [
-            self.epoch.wrapping_sub(from.epoch),
-            self.stretch,
-            self.followed.wrapping_sub(from.followed),
-            self.next,
-            self.started.wrapping_sub(from.started) as usize,
-            self.collected.wrapping_sub(from.started) as usize,
-            self.expects.len(),
-        ] {
-            into.count(count);
-        }
-        for expected in &self.expects {
-            into.counts([expected.kind as usize, expected.layer as usize]);
-            into.count(expected.from.len());
-            for &peer in &expected.from {
-                into.count(peer);
-            }
-        }
-    }
 }
 
 /// Plays a plan, given what the training decided, where there was one; `progress` hears of each
@@ -414,8 +373,23 @@ impl<'a> Player<'a> {
         true
     }
 
+    /// Notes where set-up begins and ends in a worker's plan.
+    fn account(&mut self, rank: usize) {
+        let clock = self.kernel.clock(rank);
+        if let Some(time) = self.places[rank].set_up_until(rank, clock) {
+            let all = 0..self.kernel.workers();
+            let whose = if self.course.together {
+                all
+            } else {
+                rank..rank + 1
+            };
+            self.kernel.set_up(whose, time);
+        }
+    }
+
     /// Plays a phase. Whether the worker can go on.
     fn step(&mut self, rank: usize) -> Result<bool, SimError> {
+        self.account(rank);
         if self.at_end(rank) {
             self.turn_page(rank);
             return Ok(true);

@@ -85,7 +85,8 @@ impl Marks {
         let alike = pairs.all(|(a, b)| {
             let most = (ALIKE * b.clock.0).max(16.0 * rounding);
             let gap = a.plus(b, -1.0);
-            let parts = [gap.compute, gap.communication, gap.exposed, gap.waiting];
+            let of_waiting = [gap.communication, gap.exposed, gap.waiting];
+            let parts = [&of_waiting[..], &[gap.compute, gap.set_up]].concat();
             parts.iter().all(|part| part.0.abs() <= most)
         });
         alike.then_some(gained)
@@ -102,6 +103,7 @@ impl WorkerTimes {
             communication: sum(|it| it.communication),
             exposed: sum(|it| it.exposed),
             waiting: sum(|it| it.waiting),
+            set_up: sum(|it| it.set_up),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The phases of one worker, and how planners write them down.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::model::Work;
@@ -77,6 +78,8 @@ const fn turned(rank: u32, by: usize, size: usize) -> u32 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Track {
     phases: Vec<Phase>,
+    /// Which of them are set-up, ascending.
+    set_up: Vec<Range<usize>>,
     memory: Memory,
 }
 
@@ -133,8 +136,14 @@ impl Track {
         };
         Self {
             phases: self.phases.iter().map(phase).collect(),
-            ..*self
+            set_up: self.set_up.clone(),
+            memory: self.memory,
         }
+    }
+
+    /// Whether a phase is written as [set-up](Self::set_up).
+    pub(super) fn sets_up(&self, phase: usize) -> bool {
+        self.set_up.iter().any(|range| range.contains(&phase))
     }
 
     /// It keeps so many bytes all through the epoch.
@@ -179,6 +188,17 @@ impl Track {
     /// It computes.
     pub fn compute(&mut self, work: Work) {
         self.phases.push(Phase::Compute(work));
+    }
+
+    /// What is written so is set-up, if `now`: it is done once, or now and then, and is no part of
+    /// what every epoch does, such as fetching features that are kept, or moving chunks.
+    pub fn set_up<T>(&mut self, now: bool, write: impl FnOnce(&mut Self) -> T) -> T {
+        let first = self.phases.len();
+        let written = write(self);
+        if now {
+            self.set_up.push(first..self.phases.len());
+        }
+        written
     }
 
     /// What is written so takes none of its time for computing, if `beside`: others do it

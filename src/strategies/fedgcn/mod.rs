@@ -251,7 +251,9 @@ fn write(training: &FedGcnTraining, round: usize, rank: usize, track: &mut Track
         setting,
     } = training;
     if round == 0 && options.hops > 0 {
-        sums::plan(track, setting, rank, options.hops);
+        track.set_up(true, |track| {
+            sums::plan(track, setting, rank, options.hops);
+        });
     }
     let (parameters, takes_part) = (setting.model.parameters(), training.takes_part(round));
     plan_handing_out(track, rank, &takes_part, parameters);

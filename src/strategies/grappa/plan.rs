@@ -48,14 +48,16 @@ impl SweepPlanner {
         let (part, width) = (&setting.counts.parts[rank], setting.model.features());
         let owned = Work::pass(part.owned * width);
         if sweeping.switches(*epoch) {
-            if *epoch == 0 && sweeping.knows_expected() {
-                let (weight, hops) = (sweeping.weighing.weight, sweeping.expected_hops());
-                expectation::plan(track, part, weight, hops);
-            }
-            track.compute(owned);
-            let payload = |from, to| layout.payload(width, from, to);
-            let came = self.exchange(track, rank, TrafficKind::Repartition, payload);
-            track.compute(owned + came);
+            track.set_up(true, |track| {
+                if *epoch == 0 && sweeping.knows_expected() {
+                    let (weight, hops) = (sweeping.weighing.weight, sweeping.expected_hops());
+                    expectation::plan(track, part, weight, hops);
+                }
+                track.compute(owned);
+                let payload = |from, to| layout.payload(width, from, to);
+                let came = self.exchange(track, rank, TrafficKind::Repartition, payload);
+                track.compute(owned + came);
+            });
         }
         if sweeping.rules.sampling > 0.0 {
             track.compute(Work::pass(part.owned));
@@ -64,15 +66,18 @@ impl SweepPlanner {
             track.compute(came);
         }
         let working = &self.working[rank];
-        track.compute(owned);
-        let edges = Work::pass(working.edges * setting.model.layers());
-        track.compute(edges);
-        track.compute(edges);
-        if setting.batches.is_none() {
-            let layers = vec![self.block(working); setting.model.layers()];
-            self.norms(track, &layers, working.features);
-            sweeping.weighing.plan(track);
-        }
+        // What is sampled anew in each epoch makes this part of each.
+        track.set_up(sweeping.rules.sampling == 0.0, |track| {
+            track.compute(owned);
+            let edges = Work::pass(working.edges * setting.model.layers());
+            track.compute(edges);
+            track.compute(edges);
+            if setting.batches.is_none() {
+                let layers = vec![self.block(working); setting.model.layers()];
+                self.norms(track, &layers, working.features);
+                sweeping.weighing.plan(track);
+            }
+        });
     }
 
     /// Messages of these sizes among all workers; the work of reading what came.

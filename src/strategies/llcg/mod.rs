@@ -265,7 +265,7 @@ fn write(training: &LlcgTraining, round: usize, rank: usize, track: &mut Track) 
     let (model, counts, workers) = (&setting.model, &setting.counts, setting.workers());
     let corrects = options.server_steps > 0;
     if round == 0 && corrects {
-        server::plan_gathering(track, setting, rank);
+        track.set_up(true, |track| server::plan_gathering(track, setting, rank));
     }
     for _ in 0..steps[round] {
         pass_alone(track, setting, rank);

@@ -98,7 +98,7 @@ impl Planner for ClientsPlanner {
         let parameters = Perceptron::parameters(model, stage);
         let mut track = Track::default();
         if stage > 0 && round == 0 {
-            self.listen(&mut track, stage);
+            track.set_up(true, |track| self.listen(track, stage));
         }
         let training = training(setting, self.epoch);
         let upload = upload(&training, parameters);

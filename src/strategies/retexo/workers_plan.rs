@@ -220,12 +220,14 @@ impl WorkersPlanner {
     /// What a worker does before its first step of an epoch.
     fn open(&self, track: &mut Track, rank: usize, (layer, round): (usize, usize)) {
         let Workers { setting, spec, .. } = &self.workers;
-        if let Some(below) = layer.checked_sub(1).filter(|_| round == 0) {
-            let (block, input) = (self.block(rank), self.input(rank, below));
-            track.compute(SubModel::work(spec, below, block, input));
-        }
         if round == 0 {
-            self.receive(track, rank, layer);
+            track.set_up(true, |track| {
+                if let Some(below) = layer.checked_sub(1) {
+                    let (block, input) = (self.block(rank), self.input(rank, below));
+                    track.compute(SubModel::work(spec, below, block, input));
+                }
+                self.receive(track, rank, layer);
+            });
         }
         self.hold(track, rank, layer);
         if setting.batches.is_some() {

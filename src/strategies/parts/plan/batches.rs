@@ -176,7 +176,9 @@ impl BatchPlan {
                         ..CrossingPlan::default()
                     };
                 } else if let Some(Some(wire)) = wires.first() {
-                    exchange_features(track, rank, &asks, model.features(), wire);
+                    track.set_up(self.form == BatchForm::KeepingFeatures, |track| {
+                        exchange_features(track, rank, &asks, model.features(), wire);
+                    });
                 }
             }
             if layer == 0 && product_crosses {

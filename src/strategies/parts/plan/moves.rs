@@ -56,10 +56,12 @@ impl Moves {
         let (left, came): (u64, u64) = (sum(&to), sum(&from));
         let part = &after.counts.parts[rank];
         let peers = from.iter().map(|&(peer, _)| peer).collect();
-        track.compute(Work::pass(left as usize / 4));
-        track.exchange(exchange_of(TrafficKind::Repartition, 0, to, peers));
-        track.compute(Work::pass(came as usize / 4 + part.own_values));
-        track.compute(Work::pass(part.internal_edges + part.cut_edges));
+        track.set_up(true, |track| {
+            track.compute(Work::pass(left as usize / 4));
+            track.exchange(exchange_of(TrafficKind::Repartition, 0, to, peers));
+            track.compute(Work::pass(came as usize / 4 + part.own_values));
+            track.compute(Work::pass(part.internal_edges + part.cut_edges));
+        });
         // Old and new features, and all messages, those that came once more as numbers: between two
         // epochs, when nothing else is there.
         let features = before.feature_bytes(rank) + after.feature_bytes(rank);

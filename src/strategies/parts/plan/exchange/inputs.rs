@@ -38,7 +38,9 @@ impl ExchangePlanner {
         if let (true, Some(wire)) = (self.features_late(), wire) {
             return self.late_features(track, rank, &crossing, wire, epoch.since);
         }
-        self.fetch(track, rank, &crossing, wire, self.ahead);
+        track.set_up(epoch.sent.keeps_features, |track| {
+            self.fetch(track, rank, &crossing, wire, self.ahead);
+        });
         if setting.counts.dense || !setting.holds_graph() {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
