@@ -90,6 +90,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ending> {
     Ok(Ending::Good)
 }
 
+/// `failed in old: 3 runs of full, 1 run of varco`.
+pub(super) fn failures(cells: &[(String, usize)], folder: &str) -> String {
+    let of = |(cell, runs): &(String, usize)| format!("{} of {cell}", counted(*runs as u64, "run"));
+    let cells: Vec<String> = cells.iter().map(of).collect();
+    format!("failed in {folder}: {}", cells.join(", "))
+}
+
 fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> String {
     let mut text = format!("{} against {}\n", other.name, first.name);
     let pairs = first.circumstances().into_iter().zip(other.circumstances());
@@ -105,6 +112,14 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     ] {
         if !cells.is_empty() {
             text.push_str(&format!("only in {}: {}\n", folder.name, cells.join(", ")));
+        }
+    }
+    for (cells, folder) in [
+        (&comparison.first_failed, first),
+        (&comparison.other_failed, other),
+    ] {
+        if !cells.is_empty() {
+            text.push_str(&format!("{}\n", failures(cells, &folder.name)));
         }
     }
     if comparison.unpaired > 0 {

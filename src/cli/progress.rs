@@ -7,6 +7,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::tell;
+use crate::digits::counted;
 use crate::experiment::{Finished, Progress, Projected};
 use crate::sim::EpochRecord;
 
@@ -125,12 +126,9 @@ impl Progress for Terminal {
         if self.quiet {
             return;
         }
-        let runs = match runs {
-            1 => "1 run".to_owned(),
-            runs => format!("{runs} runs"),
-        };
+        let (runs, in_all) = (counted(runs as u64, "run"), counted(epochs as u64, "epoch"));
         tell(&format!(
-            "Training {runs}, {epochs} epochs in all; one line for each run that ends, and --resume keeps those after an interruption\n"
+            "Training {runs}, {in_all} in all; one line for each run that ends, and --resume keeps those after an interruption\n"
         ));
         if !std::io::stderr().is_terminal() {
             return;

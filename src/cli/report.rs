@@ -26,21 +26,26 @@ pub(super) struct Args {
     /// The size of the file in which its runs were made
     #[arg(long, value_name = "SIZE", default_value = PAPER, requires = "claims")]
     scale: String,
+    /// What was changed in the file when they were made; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "claims")]
+    sets: Vec<String>,
 }
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let folder = &args.folder;
     let mut manifest = BadFolder::or_manifest(folder)?;
     let asked = args.claims.as_ref().map(|file| ExperimentArgs {
+        file: file.clone(),
         scale: args.scale.clone(),
-        ..ExperimentArgs::of(file)
+        sets: args.sets.clone(),
     });
     let asked = asked
         .map(|file| read_experiment(&file, registry))
         .transpose()?;
+    let mut after = None;
     if let Some(experiment) = &asked {
         let ran = resolved(&manifest, registry).ok();
-        ask_again(experiment, ran.as_ref(), &mut manifest).map_err(|what| BadArgument {
+        after = ask_again(experiment, ran.as_ref(), &mut manifest).map_err(|what| BadArgument {
             flag: "--claims",
             what,
         })?;
@@ -72,7 +77,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     for path in written.files {
         print(&format!("{}\n", path.display()))?;
     }
-    for note in written.notes {
+    for note in after.map(str::to_owned).into_iter().chain(written.notes) {
         tell(&format!("note: {note}\n"));
     }
     Ok(Verdict::Good)

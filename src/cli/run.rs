@@ -54,7 +54,7 @@ pub(super) struct Args {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-    /// Print no progress
+    /// Print neither progress nor what was read and left out; the report has it
     #[arg(long, short)]
     quiet: bool,
     /// Leave a trace of every run in traces/<cell>-<seed>.json (open it in Perfetto or

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
+use super::compare::failures;
 use super::output::{BadFolder, print, print_json, tell};
 use super::{Verdict, with_vocabulary};
 use crate::Error;
+use crate::experiment::compare::failed;
 use crate::experiment::config::PAPER;
 use crate::experiment::verify::{Breach, verify, verify_manifest, verify_plan, verify_timeline};
 use crate::experiment::{Experiment, PART, Preparation, Tables, judged_by};
@@ -54,6 +56,10 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         }
         Err(error) => vec![format!("not checked against the plan: {error}")],
     };
+    let failed = failed(&tables.runs);
+    if !failed.is_empty() {
+        notes.insert(0, failures(&failed, &folder));
+    }
     if part {
         let note = "one part of the runs alone; `grapevine merge` joins all, and judges the claims";
         notes.insert(0, note.to_owned());

@@ -173,7 +173,8 @@ impl Other {
         }
     }
 
-    /// The partition in place of this one, where that is a different one.
+    /// The partition in place of this one, where that is a different one and nothing
+    /// [hinders](Self::hindered) it.
     fn partition(self, now: &PartitionSpec) -> Option<PartitionSpec> {
         let of = |workers| PartitionSpec {
             workers,
@@ -186,7 +187,6 @@ impl Other {
             ..PartitionSpec::default()
         };
         match (self, now.method) {
-            _ if self.hindered(now).is_some() => None,
             (Self::HalfTheWorkers, _) => Some(of(now.workers / 2)),
             (Self::TwiceTheWorkers, _) => Some(of(2 * now.workers)),
             (Self::MetisParts, PartitionMethod::Random) => Some(by(PartitionMethod::Metis)),
@@ -370,9 +370,11 @@ impl Adviser<'_> {
         // An entry with one of its own stays as it is.
         if !cell.strategy.with.contains_key(key) {
             let now = &cell.settings.partition;
+            if let Some(why) = to.hindered(now) {
+                return Err(cell.refuse("partition", why.to_owned()).into());
+            }
             let Some(partition) = to.partition(now) else {
-                let refuse = |why: &str| cell.refuse("partition", why.to_owned()).into();
-                return to.hindered(now).map_or(Ok(None), |why| Err(refuse(why)));
+                return Ok(None);
             };
             other.settings.partition = partition;
         }

@@ -95,7 +95,7 @@ impl Addresser {
         if setting.shards.is_none() {
             hash.update(self.fingerprint(setting.scored()));
         }
-        absorb_parts_and_weights(&mut hash, setting);
+        absorb_what_files_say(&mut hash, setting);
         Address(format!("{:x}", hash.finalize()))
     }
 
@@ -112,12 +112,15 @@ impl Addresser {
     }
 }
 
-/// What a run starts from, where that was given; and who has which node, and in which chunk, or of
-/// shards what is in them.
-pub(super) fn absorb_parts_and_weights(hash: &mut Sha256, setting: &Setting) {
+/// What is drawn, or stands in files that settings only name: the weights that a run starts from,
+/// how links change, and who has which node, and in which chunk, or of shards what is in them.
+pub(super) fn absorb_what_files_say(hash: &mut Sha256, setting: &Setting) {
     if let Some(given) = &setting.weights {
         absorb(hash, b"weights");
         hash.update(given.hash());
+    }
+    for switch in setting.topology.switches() {
+        absorb(hash, format!("{switch:?}").as_bytes());
     }
     if let Some(shards) = &setting.shards {
         hash.update(shards.hash());

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::claims::is_accuracy;
-use super::rows::{Row, RunRow, distinct};
+use super::rows::{Row, RunRow, distinct, grouped};
 use super::statistics::{IntervalMethod, Sample};
 use crate::names::named;
 
@@ -67,6 +67,10 @@ pub(crate) struct Comparison {
     pub(crate) first_only: Vec<String>,
     /// Cells that the other folder alone has.
     pub(crate) other_only: Vec<String>,
+    /// Cells with runs that failed in the first folder, and how many.
+    pub(crate) first_failed: Vec<(String, usize)>,
+    /// The same of the other.
+    pub(crate) other_failed: Vec<(String, usize)>,
     /// Finished runs of cells that both have, with seeds that one folder alone has: they are
     /// compared with nothing.
     pub(crate) unpaired: usize,
@@ -81,7 +85,9 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     for cell in cells(first) {
         let theirs = finished(other, cell).count();
         if theirs == 0 {
-            comparison.first_only.push(cell.to_owned());
+            if other.iter().all(|run| run.cell != cell) {
+                comparison.first_only.push(cell.to_owned());
+            }
             continue;
         }
         let pairs: Vec<(&RunRow, &RunRow)> = finished(first, cell)
@@ -109,11 +115,10 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
             }
         }
     }
-    let known = cells(first);
-    let new = cells(other)
-        .into_iter()
-        .filter(|cell| !known.contains(cell));
+    let new = cells(other).into_iter();
+    let new = new.filter(|cell| first.iter().all(|run| run.cell != *cell));
     comparison.other_only = new.map(str::to_owned).collect();
+    [comparison.first_failed, comparison.other_failed] = [first, other].map(failed);
     comparison
 }
 
@@ -146,6 +151,15 @@ fn change(cell: &str, measure: &'static str, values: &[(f64, f64)]) -> Option<Ch
 fn cells(runs: &[RunRow]) -> Vec<&str> {
     let finished = runs.iter().filter(|run| run.is_ok());
     distinct(finished.map(|run| run.cell.as_str()))
+}
+
+/// Cells with runs that failed, and how many.
+pub(crate) fn failed(runs: &[RunRow]) -> Vec<(String, usize)> {
+    let failed = runs.iter().filter(|run| !run.is_ok());
+    let cells = grouped(failed.map(|run| (&run.cell, run))).into_iter();
+    cells
+        .map(|(cell, runs)| (cell.clone(), runs.len()))
+        .collect()
 }
 
 fn finished<'a>(runs: &'a [RunRow], cell: &'a str) -> impl Iterator<Item = &'a RunRow> {
@@ -242,7 +256,9 @@ mod tests {
             run("seeds", 2, 0.5, 1),
         ];
         let found = compare(&first, &other);
-        assert_eq!(found.first_only, ["b"]);
+        assert!(found.first_only.is_empty(), "of b a run failed there");
+        assert!(found.first_failed.is_empty());
+        assert_eq!(found.other_failed, [("b".to_owned(), 1)]);
         assert_eq!(found.unpaired, 2, "seeds 1 and 2");
         assert_eq!(found.other_only, ["c"]);
         assert!(found.changes.iter().all(|change| change.cell == "a"));

@@ -83,7 +83,7 @@ pub(super) fn of_what(before: &Value, after: &Value) -> String {
         reasons.push(format!("other settings ({})", named.join(", ")));
     }
     if reasons.is_empty() {
-        "other data, or with other devices or traces".to_owned()
+        "other data or background traffic, or with other devices or traces".to_owned()
     } else {
         reasons.join(" and ")
     }
@@ -110,7 +110,7 @@ mod tests {
         };
         let before = manifest("a", &file(10, "old"));
         let of = |program: &str, config: &Value| of_what(&before, &manifest(program, config));
-        let data = "other data, or with other devices or traces";
+        let data = "other data or background traffic, or with other devices or traces";
         assert_eq!(of("a", &file(10, "new")), data, "words change nothing");
         let epochs = "other settings (training.epochs 10 → 11)";
         assert_eq!(of("a", &file(11, "old")), epochs);

@@ -47,7 +47,7 @@ pub enum RunError {
     #[error(transparent)]
     Write(#[from] TablesError),
     /// Runs failed, and the others went on.
-    #[error("{} of {of} runs failed; the others are in {}{}", failures.len(), out.display(), listed(failures))]
+    #[error("{} of {of} runs failed; {} {}{}", failures.len(), if failures.len() == *of { "the report is in" } else { "the others are in" }, out.display(), listed(failures))]
     Some {
         /// What happened to each.
         failures: Vec<RunError>,

@@ -4,30 +4,35 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::claims::{goal, judge};
+use super::claims::{Named, goal, judge};
 use super::config::{Cell, Experiment};
+use super::differences::differences;
 use super::manifest::{ASKED_AGAIN, MANIFEST, PART, judged_by, table_hashes, write_manifest};
-use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow};
+use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow, distinct};
 use super::tables::{Tables, TablesError};
 
 /// Puts the claims of an experiment file, and how it judges them, into the manifest of a folder
 /// with its runs. `ran` is the experiment as it was run, if the manifest's configuration is read by
 /// this version.
 ///
+/// Returns what is to be said of verdicts of claims that were asked or changed after the runs.
+///
 /// # Errors
-/// A sentence, if the folder is of another experiment, or of other targets that claims are about.
+/// A sentence, if the folder is of another experiment, or claims are about cells that it does not
+/// have, or has with other settings or targets.
 pub(crate) fn ask_again(
     experiment: &Experiment,
     ran: Option<&Experiment>,
     manifest: &mut Value,
-) -> Result<(), String> {
+) -> Result<Option<&'static str>, String> {
     let (asked, run) = (&experiment.name, manifest["name"].as_str().unwrap_or("?"));
     if asked != run {
         return Err(format!(
             "is of the experiment \"{asked}\", and the folder of \"{run}\"; give the file that it was run from"
         ));
     }
-    if let Some(what) = changed_goal(experiment, ran) {
+    let other = ran.and_then(|ran| of_other_cells(experiment, ran));
+    if let Some(what) = other.or_else(|| changed_goal(experiment, ran)) {
         return Err(what);
     }
     let after = "claims, or how they are judged, were written or changed after these runs had been seen: of such a verdict, take the p-value twice";
@@ -49,7 +54,56 @@ pub(crate) fn ask_again(
     manifest[ASKED_AGAIN] = json!(true);
     manifest["claims"] = json!(experiment.claims);
     manifest["statistics"] = json!(experiment.statistics);
-    Ok(())
+    Ok(notes.contains(&json!(after)).then_some(after))
+}
+
+/// What is amiss, if a claim is about strategies of which nothing was run, or about a cell that was
+/// run with other settings, for all that it is called the same.
+fn of_other_cells(experiment: &Experiment, ran: &Experiment) -> Option<String> {
+    fn named(cells: &[Cell]) -> impl Iterator<Item = Named<'_>> + Clone {
+        cells.iter().map(Cell::named)
+    }
+    experiment.claims.iter().find_map(|claim| {
+        let (id, compare) = (&claim.id, &claim.compare);
+        if compare.settings(named(ran.cells())).is_empty() {
+            let labels = distinct(named(ran.cells()).map(|cell| cell.label));
+            let to = (compare.baseline()).map_or(String::new(), |to| format!(" and `{to}`"));
+            return Some(format!(
+                "has a claim `{id}` about `{}`{to}, of which there are no runs; there are some of `{}`",
+                compare.strategy(),
+                labels.join("`, `")
+            ));
+        }
+        let about = compare.cells(named(experiment.cells()));
+        let asked = experiment.cells().iter();
+        asked.filter(|cell| about.contains(&*cell.name)).find_map(|cell| {
+            let before = ran.cells().iter().find(|other| other.name == cell.name)?;
+            let changes = differences(&of_result(before), &of_result(cell));
+            let [key, then, now] = changes.into_iter().next()?;
+            Some(format!(
+                "has a claim `{id}` about the cell \"{}\" with {key} = {now}, and its runs had {then}; ask \
+                 with the file that they were run from, and with its --set, or train again",
+                cell.name
+            ))
+        })
+    })
+}
+
+/// What results of a cell depend on, as a manifest has it.
+fn of_result(cell: &Cell) -> Value {
+    let mut settings = json!(cell.settings);
+    // Of goals only those matter that claims need, and checkpoints change nothing.
+    for key in [
+        "target_accuracy",
+        "byte_budget",
+        "time_budget",
+        "checkpoint_every",
+    ] {
+        settings["training"][key] = Value::Null;
+    }
+    settings["strategy"] = json!(cell.strategy.options);
+    settings["strategy"]["kind"] = json!(cell.strategy.kind);
+    json!({ "config": settings })
 }
 
 /// What is amiss, if a claim is about a target or budget that the runs did not have, or none that
@@ -193,6 +247,52 @@ compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
         ] {
             let refused = ask(asked, ran).unwrap_err();
             assert!(refused.contains(says), "{refused}");
+        }
+    }
+
+    #[test]
+    fn cells_of_the_same_name_with_other_settings_are_others() {
+        let ask = |from: &str, to: &str| {
+            let mut manifest = json!({ "name": "asked" });
+            ask_again(
+                &read(&FILE.replace(from, to)),
+                Some(&read(FILE)),
+                &mut manifest,
+            )
+        };
+        let network = "network = { preset = \"ethernet-1g\" }";
+        for (from, to, says) in [
+            (
+                "epochs = 3",
+                "epochs = 4",
+                "\"full\" with training.epochs = 4, and its runs had 3",
+            ),
+            (
+                "{ kind = \"isolated\" }",
+                "{ kind = \"isolated\", overlap = true }",
+                "\"isolated\" with strategy.overlap = true, and its runs had –",
+            ),
+            (
+                "isolated",
+                "cluster",
+                "about `cluster` and `full`, of which there are no runs; there are some of `full`, `isolated`",
+            ),
+        ] {
+            let refused = ask(from, to).unwrap_err();
+            assert!(refused.contains(says), "{refused}");
+        }
+        for (from, to) in [
+            (
+                "epochs = 3",
+                "epochs = 3, checkpoint_every = 1, target_accuracy = 0.5",
+            ),
+            (
+                network,
+                &format!("{network}\nstatistics = {{ level = 0.9 }}"),
+            ),
+            ("strategy = [", "strategy = [{ kind = \"varco\" }, "),
+        ] {
+            ask(from, to).expect("the same cells are compared");
         }
     }
 

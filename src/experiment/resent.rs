@@ -13,14 +13,14 @@ pub(super) fn note(tables: &Tables) -> Option<String> {
     let resend: BTreeSet<RunKey<'_>> = (tables.traffic.iter().filter(again))
         .map(OfRun::key)
         .collect();
-    // One worker alone sends nothing: who is compared has as many.
-    let setting = |run: &RunRow| (run.seed, run.workers, run.sweep.clone());
+    // One worker alone sends nothing, and fewer epochs send less: who is compared has as many.
+    let setting = |run: &RunRow| (run.seed, run.workers, run.epochs, run.sweep.clone());
     let more = |run: &&RunRow| {
         let beside = |full: &&RunRow| full.kind() == "full" && setting(full) == setting(run);
         let pairs = tables.runs.iter().filter(beside);
         let mut pairs = pairs.filter_map(|full| Some((run.measured?, full.measured?)));
         pairs.any(|(own, full)| {
-            own.sample_bytes == 0
+            own.sample_bytes + full.sample_bytes == 0
                 && own.node_data_bytes() > full.node_data_bytes()
                 && own.feature_bytes > full.feature_bytes
         })
@@ -86,6 +86,14 @@ mod tests {
             workers: 1,
             ..run("full", 0, 0)
         };
-        assert_eq!(told(vec![one_worker, run("fixed", 150, 10)], 1), None);
+        let shorter = RunRow {
+            epochs: 1,
+            ..full()
+        };
+        let mut of_batches = full();
+        of_batches.measured.as_mut().unwrap().sample_bytes = 1;
+        for other in [one_worker, shorter, of_batches] {
+            assert_eq!(told(vec![other, run("fixed", 150, 10)], 1), None);
+        }
     }
 }

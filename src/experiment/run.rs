@@ -431,7 +431,7 @@ pub(super) fn cautions(experiment: &Experiment, part: Option<Share>) -> Vec<Stri
         cautions.push(waits(part));
     } else if !experiment.claims.is_empty() && seeds < needed {
         cautions.push(format!(
-            "a verdict needs {needed} seeds and there are {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
+            "a verdict needs {needed} seeds and this has {seeds}: claims are inconclusive (statistics.minimum_seeds changes that)"
         ));
     }
     if is_smoke(experiment) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Csr, Features, GraphError};
 use crate::digits::counted;
 
-/// Unread files that are named; of more, the number.
+/// Files and columns that are named; of more, the number.
 const NAMED: usize = 6;
 
 /// The pairs of nodes that a file lists, and how many of them are no edge of their own.
@@ -152,24 +152,32 @@ impl DataSummary {
             self.unlabelled,
             self.isolated
         );
+        if self.train > 0 {
+            text.push_str(&format!(
+                "; {} train, {} validate, {} test",
+                self.train, self.validation, self.test
+            ));
+        }
         for note in &self.notes {
             text.push_str(&format!("\n{}: {note}", self.name));
         }
         if !self.unread.is_empty() {
-            let named: Vec<&str> = (self.unread.iter().map(String::as_str))
-                .take(NAMED)
-                .collect();
-            let more = match self.unread.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             text.push_str(&format!(
-                "\n{}: not read from its folder: {}{more}",
+                "\n{}: not read from its folder: {}",
                 self.name,
-                named.join(", ")
+                some_of(&self.unread)
             ));
         }
         text
+    }
+}
+
+/// `a, b, c and 4 more`.
+pub(super) fn some_of(names: &[String]) -> String {
+    let named = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 
@@ -211,7 +219,7 @@ mod tests {
 
     #[test]
     fn one_of_something_is_told_without_a_plural() {
-        let of = |count: usize, several: bool| DataSummary {
+        let of = |count: usize, several: bool, train: usize| DataSummary {
             name: "g".to_owned(),
             nodes: 5,
             edges: count,
@@ -221,16 +229,16 @@ mod tests {
             several,
             unlabelled: 0,
             isolated: 3,
-            train: 0,
-            validation: 0,
-            test: 0,
+            train,
+            validation: 1,
+            test: 2,
             unread: Vec::new(),
             notes: Vec::new(),
         };
         let one = "g: 5 nodes, 1 edge, 1 feature, 1 label; 0 unlabelled, 3 isolated";
-        assert_eq!(of(1, true).text(), one);
-        let seven = "g: 5 nodes, 7 edges, 7 features, 7 classes; 0 unlabelled, 3 isolated";
-        assert_eq!(of(7, false).text(), seven);
+        assert_eq!(of(1, true, 0).text(), one);
+        let seven = "g: 5 nodes, 7 edges, 7 features, 7 classes; 0 unlabelled, 3 isolated; 2 train, 1 validate, 2 test";
+        assert_eq!(of(7, false, 2).text(), seven);
     }
 
     #[test]

@@ -181,13 +181,16 @@ impl Page<'_> {
         add(
             "Model",
             of(|run| {
-                format!(
-                    "{}, {} layers, {} hidden, {} parameters",
+                let model = format!(
+                    "{}, {}, {} hidden",
                     run.model,
-                    run.layers,
-                    run.hidden,
-                    format::grouped(run.parameters.unwrap_or(0) as f64)
-                )
+                    format::counted(run.layers, "layer"),
+                    run.hidden
+                );
+                // Of a run that failed they are not known.
+                run.parameters.map_or(String::new(), |parameters| {
+                    format!("{model}, {} parameters", format::grouped(parameters as f64))
+                })
             }),
         );
         add(

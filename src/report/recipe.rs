@@ -36,10 +36,12 @@ pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
     );
     let network = "network={ link = { bandwidth = \"100Mbps\", latency = \"5ms\" } }";
     let mut sets = vec![network, &claim];
-    let sweep = manifest["config"]["sweep"].as_object();
-    // A sweep over networks would put its own in place of the reader's.
-    if sweep.is_some_and(|sweep| sweep.keys().any(|key| key.starts_with("network"))) {
-        sets.push("sweep={}");
+    let sweep = without_networks(&manifest["config"]["sweep"]);
+    sets.extend(sweep.as_deref());
+    // Of fewer there is no verdict.
+    let seeds = manifest["config"]["seeds"].as_array();
+    if seeds.is_some_and(|seeds| seeds.len() < 3) {
+        sets.push("seeds=[0, 1, 2]");
     }
     let typed = Typed::of(&manifest["command"]);
     let file = typed.file.unwrap_or("FILE.toml");
@@ -60,6 +62,23 @@ pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
         question: format!("Is {fast} at least as fast as {slow} on your network?"),
         command: lines.ok()?.join(" \\\n    "),
     })
+}
+
+/// The sweep without what it says of networks, which it would put in place of the reader's; none if
+/// it says nothing of them.
+fn without_networks(sweep: &Value) -> Option<String> {
+    let sweep = sweep.as_object()?;
+    let of_network = |key: &&String| section(key) == "network";
+    if !sweep.keys().any(|key| of_network(&key)) {
+        return None;
+    }
+    let rest = sweep.iter().filter(|(key, _)| !of_network(key));
+    let rest: serde_json::Map<String, Value> = rest
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    // JSON has null, which TOML has not; a sweep that was read has none.
+    let rest: toml::Value = serde_json::from_value(Value::Object(rest)).ok()?;
+    Some(format!("sweep={rest}"))
 }
 
 /// The first part of the key that a `--set` changes.
@@ -148,6 +167,18 @@ mod tests {
         let command = asked(&manifest).command;
         assert!(!command.contains("sweep.workers"), "{command}");
         assert!(command.contains("sweep={}"), "{command}");
+        // The rest of the sweep stays, and seeds become enough for a verdict.
+        manifest["config"] = json!({
+            "sweep": { "partition.workers": [4, 8], "network.preset": ["wan", "lte"], "dataset": [{ "name": "cora" }] },
+            "seeds": [7],
+        });
+        let command = asked(&manifest).command;
+        let sweep = r#"sweep={ "partition.workers" = [4, 8], dataset = [{ name = "cora" }] }"#;
+        assert!(command.contains(sweep), "{command}");
+        assert!(
+            command.contains("seeds=[0, 1, 2]") && !command.contains("seeds=[0, 1]"),
+            "{command}"
+        );
     }
 
     #[test]

@@ -103,7 +103,8 @@ impl DeviceProfile {
     /// The device that an experiment file asks for.
     ///
     /// # Errors
-    /// If there is no profile of that name, or a figure is no positive number.
+    /// If there is no profile of that name, or a figure is no positive number or no size of a
+    /// memory.
     pub(crate) fn of(spec: &ProfileSpec) -> Result<Self, SimError> {
         let sheet = match spec {
             ProfileSpec::Named(name) => return Self::named(name),
@@ -323,6 +324,15 @@ mod tests {
         let twice = twice.replace("}]", "}, { rank = 0, profile = \"a100\" }]");
         let refused = ComputeTiming::new(&toml::from_str(&twice).unwrap(), 3).unwrap_err();
         assert!(refused.to_string().contains("worker 0 twice"), "{refused}");
+    }
+
+    #[test]
+    fn a_memory_without_its_unit_is_refused() {
+        let sheet = "timing = { profile = { operations_per_second = 1e12, bytes_per_second = 1e12, memory = 24 } }";
+        let of = |text: &str| ComputeTiming::new(&toml::from_str(text).unwrap(), 1);
+        let refused = of(sheet).unwrap_err().to_string();
+        assert!(refused.contains("1 MB or more"), "{refused}");
+        assert!(of(&sheet.replace("24", "\"24GB\"")).is_ok());
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn who_is_first_by_sending_nothing_of_nodes_is_told_as_such() {
     assert!(head.starts_with("isolated first, "), "{head}");
     for told in [
         "evaluating",
-        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and there are 3 epochs",
+        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and it trains for 3 epochs",
         "note: an epoch is something else to some: ",
         "retexo has 6 epochs of one sub-model",
     ] {

@@ -260,6 +260,15 @@ fn codec_options_that_do_nothing_are_refused() {
         assert!(says.contains("`cache_features = false`"), "{kind}: {says}");
         assert!(!says.contains("compress_last"), "{kind}: {says}");
     }
+    for (kind, options) in [("adaqp", "cache_features = true"), ("ecgraph", "")] {
+        let single = Case {
+            layers: 1,
+            ..Case::default()
+        };
+        let (found, says) = single.refused(kind, options);
+        assert_eq!(found, None, "{kind}");
+        assert!(says.contains("nothing to compress"), "{kind}: {says}");
+    }
     let (_, says) = shallow.refused("train", "codec = \"f16\"");
     assert!(says.contains("`compress_last = true`"), "{says}");
     Case::strategy("fixed", "ratio = 1\ncache_features = true");

@@ -15,8 +15,8 @@ const CHOICES: [(&str, &str); 20] = [
     ("late", "late = true"),
     ("smoothing", "late = true\nsmoothing = \"both\""),
     ("fresh", "late = true\nfresh_every = 2"),
-    ("bound", "bound = 1"),
-    ("threshold", "bound = 1\nthreshold = 0.1"),
+    ("bound", "bound = 2"),
+    ("threshold", "bound = 2\nthreshold = 0.1"),
     ("codec", "codec = \"quantise\""),
     ("last layer", "codec = \"quantise\"\ncompress_last = true"),
     (

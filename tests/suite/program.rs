@@ -642,17 +642,49 @@ fn few_rounds_of_llcg_are_told_of() {
 fn what_does_nothing_is_told_of() {
     let folder = folder_with(EXPERIMENT);
     let strategies = "strategy=[{ kind = \"fixed\", ratio = 100 }, { kind = \"fixed\", label = \"mild\", ratio = 4 }, \
-                      { kind = \"grappa\" }, { kind = \"train\", rows = \"none\", repartition_every = 6 }]";
+                      { kind = \"grappa\" }, { kind = \"train\", rows = \"none\", repartition_every = 6 }, \
+                      { kind = \"isolated\", gradients = { every = 7 } }, { kind = \"distgnn\", delay = 6 }, \
+                      { kind = \"fedavg\", absent = 0.3 }, { kind = \"distdgl\", cache = \"10B\", \
+                      with = { \"training.batch\" = { size = 100, fanouts = [2, 2] } } }]";
     let sets = ["--set", strategies, "--set", "claim=[]"];
     let ran = grapevine(folder.path(), &[&["project", "x.toml"], &sets[..]].concat()).expect(0);
     for note in [
         "note: fixed: asks for a ratio of 100, and rows of at most 8 columns become no more than 8.0 times smaller",
-        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and there are 6 epochs",
-        "note: train: no node changes workers: repartition_every = 6, and there are 6 epochs",
+        "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and it trains for 6 epochs",
+        "note: train: no node changes workers: repartition_every = 6, and it trains for 6 epochs",
+        "note: isolated: its workers agree at the end alone: gradients.every = 7, and it trains for 6 epochs",
+        "note: distgnn: what its workers send is never used: delay = 6, and it trains for 6 epochs",
+        "note: distdgl: its cache holds no row: the features of a node take 128 B",
+        "note: fedavg: nobody drops out: absent = 0.3 of 3 clients, rounded down",
     ] {
         assert!(ran.stdout.contains(note), "{note}: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("note: mild"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_was_trained_on_a_part_of_the_graph_is_projected_beside_it() {
+    let folder = folder_with(EXPERIMENT);
+    let sets = [
+        "--set",
+        "training.inductive=true",
+        "--set",
+        "strategy=[{ kind = \"full\" }]",
+        "--set",
+        "claim=[]",
+    ];
+    grapevine(
+        folder.path(),
+        &[&["run", "x.toml", "--out", "out"], &sets[..]].concat(),
+    )
+    .expect(0);
+    let beside = [&["project", "x.toml", "--beside", "out"], &sets[..]].concat();
+    let ran = grapevine(folder.path(), &beside).expect(0);
+    assert!(
+        ran.stdout.contains("bytes and time where trained"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

@@ -182,6 +182,22 @@ fn a_changed_file_of_data_changes_the_runs() {
 }
 
 #[test]
+fn changed_background_traffic_changes_the_runs() {
+    let text = EXPERIMENT.replace(
+        "preset = \"ethernet-1g\"",
+        "preset = \"ethernet-1g\"\nbackground = \"busy.csv\"",
+    );
+    let folder = folder_with(&text);
+    let run = |taken: &str| {
+        let changes = format!("time,link,taken\n0,*,{taken}\n");
+        fs::write(folder.path().join("busy.csv"), changes).unwrap();
+        let arguments = ["run", "x.toml", "--resume", "--out", "out"];
+        kept(&grapevine(folder.path(), &arguments).expect(0).stderr)
+    };
+    assert_eq!([run("0.5"), run("0.5"), run("0.6")], [0, 12, 0]);
+}
+
+#[test]
 fn traces_are_kept_with_their_runs() {
     let folder = folder_with(EXPERIMENT);
     let run = |more: &[&str]| {

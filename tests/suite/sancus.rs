@@ -129,7 +129,7 @@ fn broadcasts(outcome: &Outcome) -> Vec<Vec<Told>> {
 #[test]
 fn nothing_is_older_than_the_bound_and_only_who_decided_to_send_does() {
     let mut skipped_early = 0;
-    for (bound, threshold) in [(1, 0.3), (3, 0.05), (3, 0.3), (4, 1e9), (6, 0.6)] {
+    for (bound, threshold) in [(2, 0.3), (3, 0.05), (3, 0.3), (4, 1e9), (6, 0.6)] {
         let case = Case {
             epochs: 14,
             ..Case::default()
@@ -267,7 +267,8 @@ fn what_does_not_go_together_is_refused() {
         assert_eq!(found.as_deref(), Some("threshold"), "{options}");
     };
     threshold("");
-    threshold("bound = 1\ncodec = \"f16\"");
+    threshold("bound = 2\ncodec = \"f16\"");
+    threshold("bound = 1");
     assert_eq!(
         key("threshold = -1\nbound = 1").as_deref(),
         Some("threshold")

@@ -146,6 +146,12 @@ fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     )?;
     let listed = spec.label.as_ref().map_or(1, |label| label.names().len());
     check.positive(listed, "label")?;
+    let none = matches!(&spec.features, Some(FeatureSource::Columns(names)) if names.is_empty());
+    check.that(
+        !none,
+        "features",
+        "names no column; list columns, or leave it out where there are none",
+    )?;
     for (given, fits, key) in [
         (spec.nodes.is_some(), table, "nodes"),
         (spec.edges.is_some(), table, "edges"),

@@ -16,7 +16,7 @@ use super::path::KeyPath;
 use super::settings::Settings;
 use super::strategy::{StrategyEntry, plain};
 use crate::experiment::claims::Named;
-use crate::experiment::rows::Sweep;
+use crate::experiment::rows::{Sweep, distinct};
 use crate::graph::CountSpec;
 use crate::net::NetError;
 
@@ -61,7 +61,7 @@ impl PartialEq for Origin {
 
 impl Cell {
     /// What claims may call it.
-    pub(super) fn named(&self) -> Named<'_> {
+    pub(in crate::experiment) fn named(&self) -> Named<'_> {
         Named {
             name: &self.name,
             sweep: &self.sweep,
@@ -249,6 +249,7 @@ pub(super) fn cells(
         let short = short_key(axis, axes);
         let path = KeyPath::dotted(&axis.key);
         let written = KeyPath::dotted("sweep").join(&axis.key);
+        let briefs = briefs(&axis.values);
         let mut next = Vec::new();
         for (sweep, base) in &combinations {
             for (index, value) in axis.values.iter().enumerate() {
@@ -257,7 +258,7 @@ pub(super) fn cells(
                 changed
                     .set(&path, value.clone(), &place)
                     .map_err(|message| document.error(&written, Problem::Other { message }))?;
-                next.push((sweep.with(short, brief(value)), changed));
+                next.push((sweep.with(short, briefs[index].clone()), changed));
             }
         }
         combinations = next;
@@ -328,9 +329,40 @@ fn own_settings(
     Ok(Some((Arc::new(changed), settings)))
 }
 
-/// A value as it reads in the name of a cell: a whole `dataset` section is called by its name, by
-/// the last part of its path, or as synthetic graphs are, `rmat-4096`, `csbm-4096-h0.8-s1`.
-fn brief(value: &Value) -> Json {
+/// Values as they read in names of cells. Of tables without a name only what differs is said:
+/// `100us` and `2ms` of links that are alike in all but their latency.
+fn briefs(values: &[Value]) -> Vec<Json> {
+    let unnamed = |value: &Value| {
+        value
+            .as_table()
+            .filter(|_| section(value).is_none())
+            .cloned()
+    };
+    let tables: Option<Vec<Table>> = values.iter().map(unnamed).collect();
+    let apart = tables.filter(|tables| tables.len() > 1).and_then(|tables| {
+        let keys = distinct(tables.iter().flat_map(Table::keys));
+        let differs = |key: &&String| {
+            tables
+                .iter()
+                .any(|table| table.get(*key) != tables[0].get(*key))
+        };
+        let keys: Vec<&String> = keys.into_iter().filter(differs).collect();
+        let read = |table: &Table| {
+            let of = |key: &&String| table.get(*key).map_or("–".to_owned(), plain);
+            keys.iter().map(of).collect::<Vec<String>>().join("/")
+        };
+        let read: Vec<String> = tables.iter().map(read).collect();
+        (distinct(&read).len() == read.len()).then_some(read)
+    });
+    match apart {
+        Some(read) => read.into_iter().map(Json::String).collect(),
+        None => values.iter().map(brief).collect(),
+    }
+}
+
+/// What a whole `dataset` section is called: by its name, by the last part of its path, or as
+/// synthetic graphs are, `rmat-4096`, `csbm-4096-h0.8-s1`; none of other values.
+fn section(value: &Value) -> Option<String> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let last = |path: &str| {
         path.rsplit('/')
@@ -352,7 +384,7 @@ fn brief(value: &Value) -> Json {
             None => name,
         })
     };
-    let section = text("name")
+    text("name")
         .map(str::to_owned)
         .or_else(|| text("path").and_then(last))
         .or_else(synthetic)
@@ -362,11 +394,15 @@ fn brief(value: &Value) -> Json {
                     .ok()?
                     .name(),
             )
-        });
+        })
+}
+
+/// A value as it reads in the name of a cell.
+fn brief(value: &Value) -> Json {
     let word = |word: String| Json::String(word);
     // A number stays one where JSON writes it as TOML does.
     let same = |json: &Json| format!("{json}") == format!("{value}");
-    match (section, value) {
+    match (section(value), value) {
         (Some(name), _) => word(name),
         (None, &Value::Integer(number)) => number.into(),
         (None, &Value::Boolean(truth)) => truth.into(),

@@ -200,6 +200,33 @@ fn without_a_sweep_a_cell_is_called_by_its_strategy() {
 }
 
 #[test]
+fn of_tables_that_are_swept_a_name_has_what_differs() {
+    let (head, _) = FILE.split_once("[sweep]").unwrap();
+    for (tables, names) in [
+        (
+            r#""network.link" = [{ bandwidth = "1Gbps", latency = "100us" }, { bandwidth = "1Gbps", latency = "2ms" }]"#,
+            ["link=100us", "link=2ms"],
+        ),
+        (
+            r#"network = [{ preset = "wan" }, { preset = "ethernet-1g", exchange = "pairwise" }]"#,
+            ["network=wan/–", "network=ethernet-1g/pairwise"],
+        ),
+    ] {
+        let head = head.replace("preset = \"ethernet-1g\"", "");
+        let experiment = parse(&format!("{head}[sweep]\n{tables}\n"), &[]).unwrap();
+        let read: Vec<String> = (experiment.cells().iter())
+            .map(|cell| cell.sweep.to_string())
+            .collect();
+        assert!(
+            names
+                .iter()
+                .all(|name| read.iter().any(|read| read == name)),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
 fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
     let (head, _) = FILE.split_once("[[claim]]").unwrap();
     let text = format!(

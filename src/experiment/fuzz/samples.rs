@@ -130,8 +130,11 @@ pub(super) fn npz_edges() -> Vec<Sample> {
         two(npz, "node_features", 2, &[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         one(npz, "node_labels", &[1_i64, 0, 1]);
         two(npz, "edges", 2, &[0_i64, 1, 2, 1]);
-        for mask in ["train_masks", "val_masks", "test_masks"] {
-            two(npz, mask, 3, &[true, false, false]);
+        for (node, mask) in ["train_masks", "val_masks", "test_masks"]
+            .iter()
+            .enumerate()
+        {
+            two(npz, mask, 3, &[0, 1, 2].map(|other| other == node));
         }
     })
 }

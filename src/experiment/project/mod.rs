@@ -415,7 +415,8 @@ pub(super) fn project_cell(
         strategy: cell.strategy.label.clone(),
         dataset: setting.dataset.name.clone(),
         sizes: [
-            setting.counts.nodes,
+            // Of inductive training the whole graph, of which the runs' data are said.
+            (setting.unseen.as_ref()).map_or(setting.counts.nodes, |whole| whole.graph.nodes()),
             setting.dataset.features.width(),
             setting.dataset.classes,
         ],

@@ -29,6 +29,17 @@ impl Sweep {
         )
     }
 
+    /// The keys that have the same value in the other, too.
+    pub(crate) fn shared(&self, other: &Self) -> Self {
+        let same = |(key, value): &(&String, &Value)| other.0.get(*key) == Some(*value);
+        let shared = self.0.iter().filter(same);
+        Self(
+            shared
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
     /// Whether nothing is swept.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -108,6 +119,8 @@ mod tests {
             sweep.without("workers").heading(),
             "gcn, cache=true, my graph"
         );
+        let other = sweep.with("workers", 8.into());
+        assert_eq!(sweep.shared(&other), sweep.without("workers"));
         assert_eq!(Sweep::from_json(""), Some(Sweep::default()));
         assert_eq!(Sweep::from_json("workers=4"), None);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::TRACES;
-use crate::experiment::archive::{Address, Addresser, Archive, absorb_parts_and_weights};
+use crate::experiment::archive::{Address, Addresser, Archive, absorb_what_files_say};
 use crate::experiment::config::{Cell, Experiment};
 use crate::experiment::error::{Error, RunError};
 use crate::experiment::manifest::Manifest;
@@ -185,7 +185,7 @@ impl<'a> Grid<'a> {
         job.measured = !setting.models_compute();
         manifest.describe(&job.cell.settings.dataset, &setting);
         self.digest.update(setting.counts.edges.to_le_bytes());
-        absorb_parts_and_weights(&mut self.digest, &setting);
+        absorb_what_files_say(&mut self.digest, &setting);
         let address = self.addresser.of(job.cell, &setting, job.epochs);
         let trace = self.out.join(TRACES).join(trace);
         let kept = self.resume

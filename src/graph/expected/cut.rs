@@ -144,8 +144,8 @@ impl CutFit {
         let workers = self.shape.owned.len();
         let nodes = graph.nodes();
         let all = graph.edges();
-        let rows = graph.boundary_rows(workers) * self.rows.at(nodes, end) * left;
-        let cut = (random_cut(graph, workers) * self.edges.at(nodes, end) * left).min(all);
+        let rows = graph.boundary_rows(workers) * self.rows.share(nodes, end) * left;
+        let cut = (random_cut(graph, workers) * self.edges.share(nodes, end) * left).min(all);
         let owned = dealt(nodes, &self.shape.owned);
         let cuts = dealt(cut, &self.shape.cut);
         let internal = dealt(all - cut, &self.shape.internal);
@@ -185,10 +185,11 @@ impl CutFit {
     pub(crate) fn said(&self, nodes: f64) -> String {
         let share = |trend: &Trend| {
             let [low, middle, high] =
-                [End::Low, End::Middle, End::High].map(|e| trend.at(nodes, e));
+                [End::Low, End::Middle, End::High].map(|e| trend.share(nodes, e));
             format!("{middle:.3} ({low:.3} to {high:.3})")
         };
-        let off = |trend: &Trend| format!("{:+.1} %", 100.0 * trend.held_out);
+        // No zero is negative.
+        let off = |trend: &Trend| format!("{:+.1} %", (1e3 * trend.held_out).round() / 10.0 + 0.0);
         format!(
             "parts of {} by a fit: {} of the boundary rows and {} of the cut edges of random parts, with intervals of \
              {:.0} %, and {:.2} times the mean rows at the busiest worker, by lines through {} graphs of 2^{} to 2^{} nodes \
@@ -250,6 +251,11 @@ impl Trend {
     /// What the most is of a mean, which is no more than it however far the line falls.
     fn times(&self, nodes: f64, end: End) -> f64 {
         self.at(nodes, end).max(1.0)
+    }
+
+    /// What is of that of random parts, which no partitioner makes more of.
+    fn share(&self, nodes: f64, end: End) -> f64 {
+        self.at(nodes, end).min(1.0)
     }
 
     fn at(&self, nodes: f64, end: End) -> f64 {

@@ -20,6 +20,7 @@ use super::text::{each_record, finite, number, open, place, truth};
 use super::{Reading, data_set_name, file_name, only_file};
 use crate::atomic::folder_of;
 use crate::graph::larger::{Pairs, Room};
+use crate::graph::reading::some_of;
 use crate::graph::{DatasetSpec, FeatureSource, Features, GraphError, LabelColumns, RawDataset};
 
 /// Where features come from unless a file is named.
@@ -54,9 +55,10 @@ pub(super) fn read(
         (path, targets, String::new())
     };
     let named = |ending: &str| format!("{start}{ending}");
-    let (listed, headed) = nodes(&targets, spec)?;
+    let (listed, headed, unread) = nodes(&targets, spec)?;
     notes.extend(headless(&targets, headed));
     let nodes = Nodes::new(&targets, listed, spec.label.as_ref())?;
+    notes.extend(nodes.doubt);
     let pairs = file_of(folder, spec.edges.as_deref(), &named("edges.csv"))?;
     let mut edges = Pairs::new(room);
     let headed = read_edges(&pairs, &nodes.ids, &file_name(&targets), spec, &mut edges);
@@ -79,8 +81,16 @@ pub(super) fn read(
             features
         }
         _ => nodes.features.unwrap_or_else(|| {
+            let columns = match &unread[..] {
+                [] => String::new(),
+                some => format!(
+                    ", or columns of `{}`, of which these are not read: {}",
+                    file_name(&targets),
+                    some_of(some)
+                ),
+            };
             notes.push(format!(
-                "no features: each of the {} nodes is its own, an identity matrix; `features` of [dataset] names a CSV file of them",
+                "no features: each of the {} nodes is its own, an identity matrix; `features` of [dataset] names a CSV file of them{columns}",
                 nodes.ids.len()
             ));
             Features::identity(nodes.ids.len())
@@ -109,18 +119,21 @@ struct Places {
     features: Vec<usize>,
 }
 
-/// The lines of the file of nodes, and whether it has a header.
-fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphError> {
+/// The lines of the file of nodes, whether it has a header, and the columns that are not read, by
+/// name or number.
+fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool, Vec<String>), GraphError> {
     let columns: &[String] = match &spec.features {
         Some(FeatureSource::Columns(columns)) => columns,
         _ => &[],
     };
     let named = spec.id.is_some() || spec.label.is_some() || !columns.is_empty();
-    let (mut listed, places) = (Vec::new(), OnceCell::new());
+    let (mut listed, places, first) = (Vec::new(), OnceCell::new(), OnceCell::new());
     let headed = each_record(
         path,
         open(path)?,
         |record| {
+            // The first record comes once.
+            let _ = first.set(record.to_vec());
             // Classes may be words, so only an id tells data from a header.
             if !named {
                 return header(spec, &record[..1]);
@@ -144,7 +157,6 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
             let features = found.features.iter().map(|&at| ("features", at));
             let all = id.chain(labels).chain(features);
             each_once(&all.collect::<Vec<_>>(), |&at| record[at].clone())?;
-            // A header comes once.
             let _ = places.set(found);
             Ok(true)
         },
@@ -171,7 +183,22 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool), GraphErro
             Ok(())
         },
     )?;
-    Ok((listed, headed))
+    let first: &[String] = first.get().map_or(&[], |first| first);
+    let unread = first.iter().enumerate().filter(|(at, _)| {
+        let used = |places: &Places| {
+            places.id == *at || places.labels.contains(at) || places.features.contains(at)
+        };
+        places.get().is_some_and(|places| !used(places))
+    });
+    let named = |(at, name): (usize, &String)| {
+        if headed {
+            name.trim().to_owned()
+        } else {
+            format!("column {}", at + 1)
+        }
+    };
+    let unread = unread.map(named).collect();
+    Ok((listed, headed, unread))
 }
 
 /// Takes the pairs of the file of edges, and says whether it has a header.

@@ -84,6 +84,20 @@ pub(super) fn is_known(label: &str) -> bool {
     !label.is_empty() && !label.eq_ignore_ascii_case("nan")
 }
 
+/// What to say of names that other programs write where no class is known, and that are classes
+/// here. Of two classes −1 is one, as a rule.
+pub(super) fn doubtful(names: &[Option<String>], classes: usize) -> Option<String> {
+    const NONE: [&str; 6] = ["-1", "na", "n/a", "none", "null", "?"];
+    let stands = |name: &&str| NONE.iter().any(|none| name.eq_ignore_ascii_case(none));
+    let named = names.iter().flatten().map(|name| name.trim());
+    let some: Vec<&str> = named.filter(stands).collect();
+    let first = some.first().filter(|_| classes > 2)?;
+    Some(format!(
+        "`{first}` is read as a class like any other, and so of {} nodes; leave the field empty where no class is known",
+        some.len()
+    ))
+}
+
 /// Checks that a node number is one of `nodes`.
 pub(super) fn in_range(node: u64, nodes: usize) -> Result<u32, String> {
     u32::try_from(node)
@@ -123,6 +137,18 @@ mod tests {
             (labels, classes),
             (vec![Some(1), None, Some(0), Some(1)], 2)
         );
+    }
+
+    #[test]
+    fn names_that_often_stand_for_no_class_are_told_unless_minus_one_is_one_of_two() {
+        let names = |names: &[&str]| -> Vec<Option<String>> {
+            names.iter().map(|name| Some((*name).to_owned())).collect()
+        };
+        let told = doubtful(&names(&["0", "-1", "1", " -1"]), 3).unwrap();
+        assert!(told.starts_with("`-1` is read as a class"), "{told}");
+        assert!(told.contains("of 2 nodes"), "{told}");
+        assert_eq!(doubtful(&names(&["1", "-1"]), 2), None);
+        assert_eq!(doubtful(&names(&["a", "b", "nay"]), 3), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use super::ids::{is_known, number_classes};
+use super::ids::{doubtful, is_known, number_classes};
 use super::text::{each_line, each_record, finite, open};
 use super::{data_set_name, file_name, only_file};
 use crate::graph::{EdgeCount, Features, GraphError, RawDataset, Reading, Split};
@@ -103,9 +103,11 @@ pub(crate) fn parse(
         Some(source) => vec![parse_split(source, &nodes)?],
         None => vec![],
     };
-    let (labels, classes) = number_classes(&classes);
+    let names = classes;
+    let (labels, classes) = number_classes(&names);
     let (graph, count) = EdgeCount::undirected(labels.len(), edges);
     let mut reading = Reading::of(count, files);
+    reading.notes.extend(doubtful(&names, classes));
     if dangling > 0 {
         let papers = file_name(content.0);
         reading = reading.with_note(format!(
@@ -214,6 +216,17 @@ mod tests {
         ] {
             assert_eq!(tiny(content, cites).unwrap_err().to_string(), message);
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_first_node_of_linqs_is_no_part_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("a.content", "\u{feff}p\t1\tA\nq\t1\tB\n");
+        write("a.cites", "\u{feff}p\tq\n");
+        let data = read(folder.path()).unwrap();
+        assert_eq!((data.graph.edges(), data.reading.notes.len()), (2, 0));
     }
 
     #[test]

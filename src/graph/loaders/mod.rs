@@ -98,6 +98,7 @@ pub(super) fn read(
     if data.graph.nodes() == 0 {
         return Err(GraphError::file(path, "has no nodes"));
     }
+    apart(&data).map_err(|what| GraphError::file(path, what))?;
     if data.name.is_empty() || (path.is_dir() && !names_its_data(format)) {
         data.name = name_of_folder(path);
     }
@@ -106,6 +107,32 @@ pub(super) fn read(
         left(path, "", &reading.files, &mut reading.unread)?;
     }
     Ok(data)
+}
+
+/// Says which node is in two sets of a split that comes with the data: what is learnt by heart
+/// would be taken for what generalises.
+fn apart(data: &RawDataset) -> Result<(), String> {
+    for (number, split) in data.splits.iter().enumerate() {
+        let sets = [
+            ("training", &split.train),
+            ("validation", &split.validation),
+            ("test", &split.test),
+        ];
+        let mut set_of = vec![None; data.graph.nodes()];
+        for (set, nodes) in sets {
+            for &node in nodes {
+                if let Some(other) = set_of[node as usize]
+                    .replace(set)
+                    .filter(|other| *other != set)
+                {
+                    return Err(format!(
+                        "has node {node} in the {other} set and in the {set} set of split {number} (both from 0); a node is in one"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a format has the name of the data in that of its files. Files of others may be called

@@ -166,6 +166,15 @@ impl<'a> Npz<'a> {
         self.archive.file_names().any(|file| file == member)
     }
 
+    /// The arrays with this in their name, in order.
+    pub(super) fn called(&self, part: &str) -> Vec<&str> {
+        let names = self.archive.file_names();
+        let names = names.filter_map(|member| member.strip_suffix(".npy"));
+        let mut names: Vec<&str> = names.filter(|name| name.contains(part)).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// An error about this file.
     pub(super) fn error(&self, what: impl Into<String>) -> GraphError {
         GraphError::file(self.path, what)

@@ -34,7 +34,13 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
     let features = finite(&path, "`attr_*`", features)?;
-    let (name, reading) = (data_set_name(&path), Reading::of(count, [path]));
+    let masks = npz.called("mask").join("`, `");
+    let (name, mut reading) = (data_set_name(&path), Reading::of(count, [path]));
+    if !masks.is_empty() {
+        reading = reading.with_note(format!(
+            "`{masks}` not read: files of this format come without a split; \"npz-edges\" has masks"
+        ));
+    }
     Ok(RawDataset::new(name, graph, features, labels, classes, vec![]).read_as(reading))
 }
 

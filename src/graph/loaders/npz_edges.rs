@@ -1,7 +1,8 @@
 //! One zip with `node_features`, `node_labels`, `edges` and ten splits as `{train,val,test}_masks`
-//! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023). Without
-//! any masks the data come without a split, and take a seeded one. So do the files in which
-//! `PyTorch` Geometric keeps Facebook and `LastFM` Asia, with `features`, `target` and `edges`.
+//! (Platonov et al., *A Critical Look at the Evaluation of GNNs under Heterophily*, 2023), or one
+//! as `{train,val,test}_mask`. Without any masks the data come without a split. So do the files in
+//! which `PyTorch` Geometric keeps Facebook and `LastFM` Asia, with `features`, `target` and
+//! `edges`.
 
 use std::path::Path;
 
@@ -35,12 +36,15 @@ pub(super) fn read(path: &Path, storage: FeatureStorage) -> Result<RawDataset, G
     let (graph, count) = EdgeCount::undirected(nodes, pairs);
     let (labels, classes) = number_classes(&known(&labels));
 
-    let names = ["train_masks", "val_masks", "test_masks"];
-    let [train, validation, test] = if names.iter().any(|name| npz.has(name)) {
-        let mut of = |name| masks(&mut npz, name, nodes);
-        [of(names[0])?, of(names[1])?, of(names[2])?]
-    } else {
-        [vec![], vec![], vec![]]
+    let several = ["train_masks", "val_masks", "test_masks"];
+    let one = ["train_mask", "val_mask", "test_mask"];
+    let there = |names: &&[&str; 3]| names.iter().any(|name| npz.has(name));
+    let [train, validation, test] = match [several, one].iter().find(there) {
+        Some(names) => {
+            let mut of = |name| masks(&mut npz, name, nodes);
+            [of(names[0])?, of(names[1])?, of(names[2])?]
+        }
+        None => [vec![], vec![], vec![]],
     };
     if train.len() != validation.len() || train.len() != test.len() {
         return Err(npz.error("has different numbers of training, validation and test masks"));
@@ -75,7 +79,7 @@ fn masks(npz: &mut Npz, name: &str, nodes: usize) -> Result<Vec<Vec<u32>>, Graph
 mod tests {
     use super::super::npy::tests::{add1, add2};
     use super::*;
-    use crate::graph::Features;
+    use crate::graph::{DatasetSpec, Features, Format};
     use ndarray_npy::NpzWriter;
     use std::fs::File;
 
@@ -124,6 +128,29 @@ mod tests {
         assert_eq!((data.features.width(), data.classes), (2, 2));
         assert_eq!(data.labels.classes(), [Some(1), Some(0), Some(1)]);
         assert!(data.splits.is_empty());
+    }
+
+    #[test]
+    fn one_split_is_there_and_none_that_puts_a_node_in_two_sets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.npz");
+        let of = |test: [bool; 3]| {
+            let mut npz = NpzWriter::new(File::create(&path).unwrap());
+            add2(&mut npz, "node_features", 2, &[1_f32; 6]);
+            add1(&mut npz, "node_labels", &[1_i64, 0, 1]);
+            add2(&mut npz, "edges", 2, &[0_i64, 1, 2, 1]);
+            add1(&mut npz, "train_mask", &[true, false, false]);
+            add1(&mut npz, "val_mask", &[false, true, false]);
+            add1(&mut npz, "test_mask", &test);
+            npz.finish().unwrap();
+            let spec = DatasetSpec::default();
+            super::super::read(Format::NpzEdges, &path, &spec, None)
+        };
+        let splits = of([false, false, true]).unwrap().splits;
+        assert_eq!(splits, [Split::new(vec![0], vec![1], vec![2])]);
+        let refused = of([false, true, true]).unwrap_err().to_string();
+        let said = "has node 1 in the validation set and in the test set of split 0";
+        assert!(refused.contains(said), "{refused}");
     }
 
     #[test]

@@ -158,7 +158,10 @@ fn labels(path: &Path) -> Result<(Labels, usize), GraphError> {
         names.push(match line.trim() {
             label if !is_known(label) => None,
             // Labels of data with gaps are written as decimals: `4.0`.
-            label => Some(number(label.trim_end_matches(".0"), "a class number")?),
+            label => Some(number(
+                label.strip_suffix(".0").unwrap_or(label),
+                "a class number",
+            )?),
         });
         Ok(())
     })?;

@@ -40,6 +40,7 @@ pub(super) fn read(folder: &Path, spec: &DatasetSpec) -> Result<RawDataset, Grap
     let count = nodes.ids.len();
     let (graph, listed) = EdgeCount::undirected(count, edges);
     let mut reading = Reading::of(listed, [path.clone(), pairs]);
+    reading.notes.extend(nodes.doubt);
     let features = if let Some(features) = nodes.features {
         finite(&path, "the features", features)?
     } else {
@@ -167,11 +168,12 @@ impl<'a> Table<'a> {
     /// A column of anything that has a text; missing where there is none.
     fn text(&self, key: &str, name: Option<&str>) -> Result<Vec<Option<String>>, GraphError> {
         let column = self.column(key, name)?;
+        // Whole numbers with gaps are kept as decimals: `4.0`.
+        let fraction = if column.dtype().is_float() { ".0" } else { "" };
         let text = column.cast(&DataType::String);
         let text = text.and_then(|text| {
             let known = |text: &&str| is_known(text);
-            // Whole numbers with gaps are kept as decimals: `4.0`.
-            let name = |text: &str| text.trim_end_matches(".0").to_owned();
+            let name = |text: &str| text.strip_suffix(fraction).unwrap_or(text).to_owned();
             Ok(text
                 .str()?
                 .iter()
@@ -215,5 +217,25 @@ impl<'a> Table<'a> {
                 column.dtype()
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polars::prelude::{IntoColumn, NamedFrom};
+
+    use super::*;
+
+    #[test]
+    fn whole_numbers_with_gaps_are_labels_without_a_fraction_and_texts_stay_as_they_are() {
+        let gaps = Series::new("gaps".into(), [Some(4.0), None, Some(0.5)]);
+        let texts = Series::new("texts".into(), ["v1", "v1.0", "1.0.0"]);
+        let frame = DataFrame::new(3, vec![gaps.into_column(), texts.into_column()]).unwrap();
+        let path = Path::new("nodes.parquet");
+        let table = Table { path, frame };
+        let labels = |name: &str| table.text("label", Some(name)).unwrap();
+        let known = |text: &str| Some(text.to_owned());
+        assert_eq!(labels("gaps"), [known("4"), None, known("0.5")]);
+        assert_eq!(labels("texts"), ["v1", "v1.0", "1.0.0"].map(known));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ids::{Ids, number_classes};
+use super::ids::{Ids, doubtful, number_classes};
 use super::only_file_or;
 use super::text::truth;
 use crate::graph::{Features, GraphError, LabelColumns, Labels, Several};
@@ -27,6 +27,8 @@ pub(super) struct Nodes {
     pub classes: usize,
     /// The features, if rows have any.
     pub features: Option<Features>,
+    /// What is to be said of names of classes that may stand for none.
+    pub doubt: Option<String>,
 }
 
 impl Nodes {
@@ -51,6 +53,7 @@ impl Nodes {
             names.push(node.labels);
             values.extend(node.values);
         }
+        let mut doubt = None;
         let (labels, classes) = if let Some(LabelColumns::Several(columns)) = label {
             let rows = names.iter().map(|row| said(row));
             let several = Several::from_rows(columns.len(), rows);
@@ -63,6 +66,7 @@ impl Nodes {
                 return Err(GraphError::file(path, what));
             }
             let (labels, classes) = number_labels(&names);
+            doubt = doubtful(&names, classes);
             (labels.into(), classes)
         };
         let features = (width > 0).then(|| Features::Dense { width, values }.compact());
@@ -71,6 +75,7 @@ impl Nodes {
             labels,
             classes,
             features,
+            doubt,
         })
     }
 }

@@ -60,8 +60,13 @@ pub(crate) fn each_line(
                 4 * ASK_AFTER as u64,
             )?;
         }
-        // Files from Windows have both at the end of a line.
-        each(buffer.trim_end_matches(['\r', '\n']))
+        // Files from Windows have both at the end of a line, and some a byte order mark before the
+        // first.
+        let line = match number {
+            1 => buffer.strip_prefix('\u{feff}').unwrap_or(&buffer),
+            _ => &buffer,
+        };
+        each(line.trim_end_matches(['\r', '\n']))
             .map_err(|what| GraphError::line(path, number, what))?;
     }
     Ok(())
@@ -133,12 +138,8 @@ pub(super) fn each_record(
             return Ok(());
         }
         quoted = false;
-        let mut fields = std::mem::replace(&mut record, vec![String::new()]);
+        let fields = std::mem::replace(&mut record, vec![String::new()]);
         let Some(expected) = columns else {
-            // A byte order mark, as some programs write it, is no part of the first field.
-            if fields[0].starts_with('\u{feff}') {
-                fields[0].remove(0);
-            }
             columns = Some(fields.len());
             header = is_header(&fields)?;
             return if header { Ok(()) } else { each(&fields) };

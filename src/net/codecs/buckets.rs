@@ -14,8 +14,10 @@ use crate::simd::vectorised;
 ///
 /// Of `2ᵇ` numbers, with `b` above 1, one is that of exact zeros, which stay what an activation or
 /// dropout made them. Where there are negative entries the bucket around zero is two, one for each
-/// sign. So there are `2ᵇ − 1` equally wide buckets, or `2ᵇ − 2`, as in the authors' code
-/// (`gCompensateBits` in `dgnn_server.cc` of `songzhen-neu/ecgraph`). One bit tells two halves.
+/// sign. So there are `2ᵇ − 1` equally wide buckets, or `2ᵇ − 2`, as the authors' code means to
+/// have them (`gCompensateBits` in `dgnn_server.cc` of `songzhen-neu/ecgraph`; what it tests for,
+/// at line 1910, leaves out the smallest entry, so that the lowest bucket is two there). One bit
+/// tells two halves; theirs tells the sign, read as 1 or −1.
 ///
 /// Encoded: for each row the lower end and the width of a bucket as bfloat16s, 4 bytes, both
 /// rounded so that the buckets cover the row, then all numbers packed without gaps:

@@ -46,6 +46,8 @@ impl NetworkSpec {
 
 /// The changes that a file lists, or the line that is wrong and why.
 fn read(text: &str, links: &[Link]) -> Result<Vec<Switch>, (usize, String)> {
+    // Some programs write a byte order mark first.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty());
@@ -139,7 +141,8 @@ mod tests {
 
     fn finish(lines: &str, more: &str, flows: &[(usize, usize, u64)]) -> Vec<f64> {
         let quiet = spec(more).topology(3).unwrap();
-        let changes = read(&format!("{HEADER}\n{lines}"), quiet.links()).unwrap();
+        // Some programs write a byte order mark first.
+        let changes = read(&format!("\u{feff}{HEADER}\n{lines}"), quiet.links()).unwrap();
         let flow = |&(from, to, bytes): &(usize, usize, u64)| FlowSpec {
             from,
             to,

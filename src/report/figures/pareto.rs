@@ -2,12 +2,13 @@
 
 use super::multiples::{Multiples, alike, rows};
 use super::{list, seeds_with, series, spot};
-use crate::experiment::rows::Sweep;
+use crate::experiment::rows::{Sweep, distinct};
 use crate::experiment::statistics::Summary;
-use crate::graph::Metric;
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, metric};
+use crate::report::settings::Setting;
+use crate::report::story::ACCURACY;
 
 /// More panels than these do not fit a page.
 const MOST_PANELS: usize = 18;
@@ -78,19 +79,29 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     if panels.iter().all(|group| group.len() == 1) {
         panels = vec![panels.into_iter().flatten().collect()];
     }
+    let front = match (
+        distinct(cells.iter().map(|cell| cell.strategy)).len(),
+        &*metric,
+    ) {
+        (0 | 1, _) => "",
+        (_, ACCURACY) => {
+            " No strategy is both more accurate and cheaper than those on the dashed Pareto front."
+        }
+        _ => " No strategy is both better and cheaper than those on the dashed Pareto front.",
+    };
+    let sends = |cell: &Entrant| cell.node_data().is_some_and(|sum| sum.mean > 0.0);
+    let none = if cells.iter().any(sends) && !cells.iter().all(sends) {
+        " A point at 0, left of the break in the axis, sent none."
+    } else {
+        ""
+    };
     Some(Figure {
         kind: "pareto",
         title: format!("{} and its price", format::capitalised(&metric)),
         caption: format!(
             "Test {metric} (at the epoch of best validation {metric}) against what the whole run takes: node data \
-             sent, all that is sent, and simulated time; {}. No strategy is both {} and cheaper than those on \
-             the dashed Pareto front. A point at 0, left of the break in the axis, sent none.{}{}{}{}",
+             sent, all that is sent, and simulated time; {}.{front}{none}{}{}{}{}",
             seeds_with(cells, "with bars of"),
-            if metric == Metric::Accuracy.title() {
-                "more accurate"
-            } else {
-                "better"
-            },
             if cells.iter().any(is_alone) && !cells.iter().all(is_alone) {
                 " A single worker, who has nobody to send to, is on no front."
             } else {
@@ -172,7 +183,6 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
     let shared = alike(&reaches).then(|| axis(&all));
     let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
     let y = Axis::linear(&format!("test {metric}"), Unit::Percent, accuracies);
-    let every = shown.settings.len();
     let mut group = Group {
         panels: Vec::new(),
         fronts: Vec::new(),
@@ -184,12 +194,7 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         let labels: Vec<String> = (front.iter())
             .map(|index| series[*index].label.clone())
             .collect();
-        let name = match settings[..] {
-            [only] => only.heading(),
-            _ if settings.len() == every => "every setting".to_owned(),
-            [first, ..] => format!("{} and {} alike", first.heading(), settings.len() - 1),
-            [] => String::new(),
-        };
+        let name = heading(&settings, &shown.settings);
         let colon = if name.is_empty() { "" } else { ": " };
         group.fronts.push(format!("{name}{colon}{}", list(&labels)));
         let panel = Panel::Curves(Curves {
@@ -205,6 +210,26 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         group.panels.push((name, panel));
     }
     Some(group)
+}
+
+/// What a panel is called that stands for these of all settings: what they share, if no other
+/// setting does.
+fn heading(settings: &[&Sweep], all: &[Setting]) -> String {
+    let Some((first, others)) = settings.split_first() else {
+        return String::new();
+    };
+    let shared = others
+        .iter()
+        .fold((*first).clone(), |shared, other| shared.shared(other));
+    let fits = all
+        .iter()
+        .filter(|(other, _)| shared.shared(other) == shared);
+    match (fits.count(), others.len()) {
+        (_, 0) => first.heading(),
+        (fits, _) if fits == settings.len() && shared.is_empty() => "every setting".to_owned(),
+        (fits, _) if fits == settings.len() => shared.heading(),
+        (_, alike) => format!("{} and {alike} alike", first.heading()),
+    }
 }
 
 /// The places of those that a front compares. Who has nobody to send to is beaten by nobody, and
@@ -352,6 +377,25 @@ mod tests {
             .collect();
         let expected = [["every setting"; 2], ["wan", "lte"]];
         assert_eq!(headings, expected);
+    }
+
+    #[test]
+    fn a_shared_panel_is_called_by_what_its_settings_share() {
+        let of = |workers: u64, preset: &str| {
+            let sweep = Sweep::default().with("workers", workers.into());
+            sweep.with("preset", preset.into())
+        };
+        let all = [of(2, "wan"), of(2, "lte"), of(4, "wan"), of(4, "lte")];
+        let settings = all.each_ref().map(|sweep| (sweep, Vec::new()));
+        let called = |places: &[usize]| {
+            let some: Vec<&Sweep> = places.iter().map(|place| &all[*place]).collect();
+            heading(&some, &settings)
+        };
+        assert_eq!(called(&[1]), "workers=2, lte");
+        assert_eq!(called(&[0, 1]), "workers=2");
+        assert_eq!(called(&[1, 3]), "lte");
+        assert_eq!(called(&[0, 1, 2, 3]), "every setting");
+        assert_eq!(called(&[0, 1, 2]), "workers=2, wan and 2 alike");
     }
 
     proptest! {

@@ -21,8 +21,42 @@ const SIZES: [(&str, &str); 5] = [
 /// More panels of each measure are not shown.
 const MOST: usize = 8;
 
-/// What is measured: its name, its unit and its value for a cell.
-type Measure = (&'static str, Unit, fn(&Entrant) -> Option<Summary>);
+/// What is measured: its name, its unit and its value for a run.
+type Measure = (&'static str, Unit, fn(&Measured) -> f64);
+
+/// Of what it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// An epoch.
+    Epoch,
+    /// A whole training: epochs of different kinds are not alike, but trainings are.
+    Training,
+}
+
+impl Of {
+    fn cells(cells: &[Entrant]) -> Self {
+        let runs = cells.iter().flat_map(|cell| &cell.runs);
+        match distinct(runs.map(|(run, _)| run.epoch_kind)).len() {
+            0 | 1 => Self::Epoch,
+            _ => Self::Training,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Epoch => "per epoch",
+            Self::Training => "of a training",
+        }
+    }
+
+    fn summary(self, cell: &Entrant, value: fn(&Measured) -> f64) -> Option<Summary> {
+        let runs = cell.runs.iter().filter(|(run, _)| run.epochs > 0);
+        Summary::of(runs.map(|(run, measured)| match self {
+            Self::Epoch => value(measured) / run.epochs as f64,
+            Self::Training => value(measured),
+        }))
+    }
+}
 
 /// A cell with its place on the horizontal axis.
 type Sized<'c, 'a> = (f64, &'c Entrant<'a>);
@@ -54,54 +88,38 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
     panels.truncate(MOST);
     // Only for workers is there an ideal: as many times less time.
     let yardstick = settings::yardstick(cells).filter(|_| size == "workers");
-    // Epochs of different kinds are not alike, but trainings are.
-    let kinds = cells.iter().flat_map(|cell| &cell.runs);
-    let whole = distinct(kinds.map(|(run, _)| run.epoch_kind)).len() > 1;
-    let measures: [Measure; 2] = if whole {
-        [
-            ("time of a training", Unit::Seconds, |cell| {
-                of_training(cell, |measured| measured.simulated_seconds)
-            }),
-            ("payload of a training", Unit::Bytes, |cell| {
-                of_training(cell, |measured| measured.payload_bytes as f64)
-            }),
-        ]
-    } else {
-        [
-            ("time per epoch", Unit::Seconds, |cell| {
-                per_epoch(cell, |measured| measured.simulated_seconds)
-            }),
-            ("payload per epoch", Unit::Bytes, |cell| {
-                per_epoch(cell, |measured| measured.payload_bytes as f64)
-            }),
-        ]
-    };
-    let of_what = if whole { "of a training" } else { "per epoch" };
+    let of = Of::cells(cells);
+    let measures: [Measure; 2] = [
+        ("time", Unit::Seconds, |measured| measured.simulated_seconds),
+        ("payload", Unit::Bytes, |measured| {
+            measured.payload_bytes as f64
+        }),
+    ];
     let groups = measures.map(|measure| {
         let ideal = yardstick.filter(|_| measure.1 == Unit::Seconds);
-        group((&panels, trained), (size, name), measure, ideal)
+        group((&panels, trained), (size, name), (of, measure), ideal)
     });
     let ideal = yardstick.map_or(String::new(), |label| {
         format!(
             " Ideal is a time inversely proportional to the number of workers, from the fewest workers of {label} on."
         )
     });
-    let counts = if whole {
-        String::new()
-    } else {
-        what_counts(cells)
+    let counts = match of {
+        Of::Epoch => what_counts(cells),
+        Of::Training => String::new(),
     };
+    let of = of.words();
     Some(Figure {
         kind: "scaling",
         title: format!("Scaling with {name}"),
         caption: format!(
-            "Simulated time and payload {of_what} against {name}, on logarithmic axes; {}.{counts}{ideal}{}{note}{}",
+            "Simulated time and payload {of} against {name}, on logarithmic axes; {}.{counts}{ideal}{}{note}{}",
             seeds_with(cells, "with bands of"),
             if note.is_empty() { "" } else { " " },
             if note.is_empty() { "" } else { "." },
         ),
         alt: format!(
-            "Simulated time and payload {of_what} against {name}, of {}.",
+            "Simulated time and payload {of} against {name}, of {}.",
             settings::strategies(cells).join(", ")
         ),
         rows: rows(groups.into_iter().flatten().collect()),
@@ -114,20 +132,11 @@ fn size_of(cell: &Entrant, size: &str) -> Option<f64> {
     cell.setting.number(size).filter(|number| *number > 0.0)
 }
 
-fn per_epoch(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> {
-    let runs = cell.runs.iter().filter(|(run, _)| run.epochs > 0);
-    Summary::of(runs.map(|(run, measured)| sum(measured) / run.epochs as f64))
-}
-
-fn of_training(cell: &Entrant, sum: impl Fn(&Measured) -> f64) -> Option<Summary> {
-    Summary::of(cell.runs.iter().map(|(_, measured)| sum(measured)))
-}
-
 /// A panel of one measure for each combination, all with the same axes.
 fn group(
     (panels, trained): (&[(Sweep, Vec<Sized>)], &[Entrant]),
     (size, name): (&str, &str),
-    (measure, unit, value): Measure,
+    (of, (measure, unit, value)): (Of, Measure),
     ideal: Option<&str>,
 ) -> Option<Vec<Headed>> {
     let drawn: Vec<(&Sweep, Vec<Series>)> = (panels.iter())
@@ -136,12 +145,12 @@ fn group(
                 let x = size_of(cell, size)?;
                 (cell.setting.without(size) == *rest).then_some((x, cell))
             });
-            let crossed = curves(&crossed.collect::<Vec<Sized>>(), value);
+            let crossed = curves(&crossed.collect::<Vec<Sized>>(), of, value);
             let crossed = crossed.into_iter().map(|series| Series {
                 crosses: true,
                 ..series
             });
-            let drawn = curves(members, value).into_iter().chain(crossed);
+            let drawn = curves(members, of, value).into_iter().chain(crossed);
             (rest, drawn.collect())
         })
         .collect();
@@ -170,7 +179,11 @@ fn group(
     let ends = drawn
         .iter()
         .filter_map(|(_, series)| Some(line(series)?.points[1].1));
-    let y = Axis::log(measure, unit, spots().map(|spot| spot.y).chain(ends));
+    let y = Axis::log(
+        &format!("{measure} {}", of.words()),
+        unit,
+        spots().map(|spot| spot.y).chain(ends),
+    );
     let panels = drawn.iter().map(|(rest, series)| {
         let guide = line(series);
         let curves = Curves {
@@ -186,10 +199,12 @@ fn group(
 }
 
 /// One curve a strategy, by growing size.
-fn curves(members: &[Sized], value: impl Fn(&Entrant) -> Option<Summary>) -> Vec<Series> {
+fn curves(members: &[Sized], of: Of, value: fn(&Measured) -> f64) -> Vec<Series> {
     let mut curves: Vec<Series> = Vec::new();
     for (x, cell) in members {
-        let Some(summary) = value(cell) else { continue };
+        let Some(summary) = of.summary(cell, value) else {
+            continue;
+        };
         let spot = spot(*x, &summary);
         match curves.iter_mut().find(|curve| curve.label == cell.strategy) {
             Some(curve) => curve.spots.push(spot),

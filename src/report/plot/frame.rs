@@ -10,7 +10,7 @@ const MINOR: f64 = 1.7;
 /// Distance from an axis to its tick labels, pt.
 const PAD: f64 = 3.0;
 /// How far labels below may stick out of the frame where another panel may stand beside it, pt.
-const OUT: f64 = 4.5;
+const OUT: f64 = 3.0;
 /// Height below the frame for tick labels and the axis' name, pt.
 pub(super) const BELOW: f64 = 25.0;
 

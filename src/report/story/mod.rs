@@ -78,18 +78,21 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
         1 => "a single seed".to_owned(),
         seeds => format!("{seeds} seeds"),
     };
+    let equal = equal(&ranked, accuracy);
     let mut sentence = format!(
         "Over {seeds}, {} {}",
-        best.label,
-        match &*metric {
-            ACCURACY => format!("is the most accurate: {value} of test nodes"),
-            other => format!("has the highest test {other}: {value}"),
+        list(&equal),
+        match (&*metric, equal.len()) {
+            (ACCURACY, 1) => format!("is the most accurate: {value} of test nodes"),
+            (ACCURACY, _) => format!("share the highest accuracy: {value} of test nodes"),
+            (other, 1) => format!("has the highest test {other}: {value}"),
+            (other, _) => format!("share the highest test {other}: {value}"),
         }
     );
     // Within one standard deviation of the best there is no saying which is better. Who is far
     // below it and scatters most is not near it.
     let level = |(cell, other): &&Ranked| {
-        cell.label != best.label && accuracy.mean - other.mean <= accuracy.spread()
+        !equal.contains(&cell.label) && accuracy.mean - other.mean <= accuracy.spread()
     };
     let level: Vec<String> = ranked
         .iter()
@@ -107,9 +110,15 @@ fn accuracy(cells: &[Entrant], story: &mut Story) {
         } else {
             "highest score"
         },
-        label: best.label.clone(),
+        label: equal.join(", "),
         value,
     });
+}
+
+/// The labels of all whose mean is this one, to the bit.
+fn equal(ranked: &[Ranked], to: &Summary) -> Vec<String> {
+    let equal = ranked.iter().filter(|(_, other)| other.mean == to.mean);
+    equal.map(|(cell, _)| cell.label.clone()).collect()
 }
 
 /// A strategy that sends no node data, with what it moves to repartition.
@@ -298,15 +307,26 @@ fn time(cells: &[Entrant], story: &mut Story) {
         (Some(than), Some((full, _))) => format!(", {than}{}", at_accuracy(fastest, full)),
         _ => String::new(),
     };
+    let equal = equal(&ranked, least);
+    let who = match &equal[..] {
+        all if all.len() == ranked.len() => {
+            let who = list(all);
+            story.sentences.push(format!(
+                "In simulated time, {who} take the same{across}: {value}."
+            ));
+            return;
+        }
+        [one] => format!("{one} is the fastest"),
+        several => format!("{} share the shortest time", list(several)),
+    };
     story.sentences.push(format!(
-        "In simulated time, {} is the fastest{across}: {value}{than_full}. The slowest is {} with {}.",
-        fastest.label,
+        "In simulated time, {who}{across}: {value}{than_full}. The slowest is {} with {}.",
         slowest.label,
         format::seconds(most.mean)
     ));
     story.headlines.push(Headline {
         name: "fastest across workers",
-        label: fastest.label.clone(),
+        label: equal.join(", "),
         value: than.unwrap_or(value),
     });
     let lone = cells.iter().filter(|cell| alone(cell) && !alone(fastest));
@@ -383,6 +403,15 @@ mod tests {
             &[run("full", 0, 0.8, 2_000, 10), grappa],
             "No node data at all is sent by grappa (which moves 35.3 MB to repartition).",
         );
+    }
+
+    #[test]
+    fn of_equals_none_leads() {
+        let (one, other) = (run("full", 0, 0.8, 9, 1), run("own", 0, 0.8, 9, 1));
+        let runs = [one, other, run("slow", 0, 0.7, 10_000_000, 1)];
+        says(&runs, "full and own share the highest accuracy: 80.0 %");
+        says(&runs, "full and own share the shortest time: 1.00 s. The");
+        says(&runs[..2], "full and own take the same: 1.00 s.");
     }
 
     #[test]

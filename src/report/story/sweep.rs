@@ -86,8 +86,13 @@ fn leaders(
     } else {
         String::new()
     };
+    let ties = if led.iter().map(|(_, times, _)| times).sum::<usize>() > judged {
+        "; of equals each counts"
+    } else {
+        ""
+    };
     story.sentences.push(format!(
-        "By the mean over seeds, {first} is the {name} {value}{clearly}{others}."
+        "By the mean over seeds, {first} is the {name} {value}{clearly}{others}{ties}."
     ));
     story.headlines.push(Headline {
         name,
@@ -205,6 +210,15 @@ mod tests {
         let story = super::super::tell(&series::cells(&runs, &[]));
         let first = "By the mean over seeds, full is the most accurate in 2 of 2 settings (by more than one standard deviation in 1).";
         assert_eq!(story.sentences[0], first);
+    }
+
+    #[test]
+    fn of_equals_each_counts_and_that_is_said() {
+        let runs = [2, 4].map(|workers| ["full", "own"].map(|label| run(workers, label, 0.8, 1)));
+        let story = super::super::tell(&series::cells(runs.as_flattened(), &[]));
+        let first =
+            "full is the most accurate in 2 of 2 settings, own in 2; of equals each counts.";
+        assert!(story.sentences[0].ends_with(first), "{:?}", story.sentences);
     }
 
     #[test]

@@ -219,7 +219,8 @@ fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
     Table {
         name: "budget-winners",
         caption: "Who is ahead within each budget of node data, and by how many points over the runner-up: mean of the differences \
-                  seed by seed, with its 95 % Student-t interval. An interval around 0 says that the two cannot be told apart."
+                  seed by seed, with its 95 % Student-t interval. An interval around 0 says that the two cannot be told apart, and \
+                  equal that they are the same with every seed, so that neither is ahead."
             .into(),
         columns: columns(&[
             "setting",
@@ -235,7 +236,8 @@ fn winners(contests: &[Contest], metric: &str, reference: &str) -> Table {
     }
 }
 
-/// The lead in points, paired by seed, with its interval where there are several seeds.
+/// The lead in points, paired by seed, with its interval where there are several seeds; `equal`
+/// where there is none with any seed.
 fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
     let differences: Vec<f64> = mine
         .iter()
@@ -247,6 +249,9 @@ fn lead(mine: &[(u64, f64)], theirs: &[(u64, f64)]) -> String {
     let Some(sample) = Sample::of(&differences, IntervalMethod::StudentT) else {
         return "–".to_owned();
     };
+    if differences.iter().all(|difference| *difference == 0.0) {
+        return "equal".to_owned();
+    }
     // To a tenth of a point; no zero is negative.
     let points = |value: f64| format!("{:.1}", (value * 10.0).round() / 10.0 + 0.0);
     match sample.interval(0.95) {
@@ -350,6 +355,8 @@ mod tests {
         assert_eq!(ahead[4], "full");
         assert_eq!(winners.rows[0][6].text, "alone within it");
         assert_eq!(winners.rows[4][6].text, "10.0 [10.0, 10.0]");
+        let [_, winners] = tables(&[("full", 1000, 0.7), ("same", 1000, 0.7)]).unwrap();
+        assert!(winners.rows.iter().all(|row| row[6].text == "equal"));
     }
 
     #[test]

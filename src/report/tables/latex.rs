@@ -27,6 +27,12 @@ pub(crate) fn latex(table: &Table) -> String {
             .iter()
             .map(|entry| {
                 let cell = escape(&entry.text);
+                // After `\\\\` both would be taken for an argument of it.
+                let cell = if cell.starts_with(['[', '*']) {
+                    format!("{{}}{cell}")
+                } else {
+                    cell
+                };
                 if entry.best {
                     format!("\\textbf{{{cell}}}")
                 } else {
@@ -84,7 +90,7 @@ mod tests {
             caption: "Made up, 100 %.".into(),
             columns: columns(&["strategy", "#accuracy"]),
             rows: vec![vec![
-                Entry::new("my_own"),
+                Entry::new("[my_own]"),
                 Entry {
                     text: "81.5 ± 0.4 %".into(),
                     best: true,
@@ -100,7 +106,7 @@ mod tests {
     \toprule
     strategy & accuracy \\
     \midrule
-    my\_own & \textbf{81.5 $\pm$ 0.4 \%} \\
+    {}[my\_own] & \textbf{81.5 $\pm$ 0.4 \%} \\
     \bottomrule
   \end{tabular}
 \end{table}

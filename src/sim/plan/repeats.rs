@@ -85,8 +85,13 @@ impl Marks {
         let alike = pairs.all(|(a, b)| {
             let most = (ALIKE * b.clock.0).max(16.0 * rounding);
             let gap = a.plus(b, -1.0);
-            let of_waiting = [gap.communication, gap.exposed, gap.waiting];
-            let parts = [&of_waiting[..], &[gap.compute, gap.set_up]].concat();
+            let parts = [
+                gap.compute,
+                gap.communication,
+                gap.exposed,
+                gap.waiting,
+                gap.set_up,
+            ];
             parts.iter().all(|part| part.0.abs() <= most)
         });
         alike.then_some(gained)

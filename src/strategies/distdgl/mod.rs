@@ -60,6 +60,7 @@ use super::{
     BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
     Training, options,
 };
+use crate::digits;
 use crate::graph::{Batches, PartitionSpec};
 use crate::model::Gnn;
 use crate::net::TrafficKind;
@@ -155,6 +156,7 @@ impl Strategy for DistDgl {
             degrees: self.degrees,
             gradients: self.gradients,
             rooms: self.cache.rooms(setting)?,
+            asks_for_rows: matches!(self.cache, CacheSize::Bytes(_)),
             wires: self.compression.fit(setting, setting.training.epochs)?,
             batches,
             setting: Arc::clone(setting),
@@ -170,6 +172,8 @@ struct Fetching {
     gradients: Gradients,
     /// Rows of features that each worker has room for.
     rooms: Vec<usize>,
+    /// Whether that is for a number of bytes.
+    asks_for_rows: bool,
     wires: RowWires,
     batches: Arc<Batches>,
     setting: Arc<Setting>,
@@ -210,6 +214,17 @@ impl Training for Fetching {
             self.steps(),
             plan,
         ))
+    }
+
+    fn note(&self) -> Option<String> {
+        let row = 4.0 * self.setting.model.features() as f64;
+        let none = self.asks_for_rows && self.rooms.iter().all(|&rows| rows == 0);
+        none.then(|| {
+            format!(
+                "its cache holds no row: the features of a node take {}",
+                digits::bytes(row)
+            )
+        })
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

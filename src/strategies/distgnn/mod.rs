@@ -46,6 +46,7 @@ use std::sync::Arc;
 use super::parts::options::{GRADIENTS, option_struct};
 use super::parts::{Gradients, Step, Stepwise, SummedPass, sum_steps};
 use super::{OptionError, Registration, Strategy, StrategyInfo, Training, options};
+use crate::digits::counted;
 use crate::graph::{EdgeMethod, VertexCut};
 use crate::model::{Gnn, ModelKind};
 use crate::sim::{Planner, Restoring, Saving, Setting, SimError, Worker};
@@ -143,6 +144,16 @@ impl Training for Fitted {
 
     fn planner(&self) -> Box<dyn Planner> {
         plan::planner(self)
+    }
+
+    fn note(&self) -> Option<String> {
+        let (epochs, delay) = (self.epochs(), self.options.delay);
+        (delay >= epochs && self.setting.workers() > 1).then(|| {
+            format!(
+                "what its workers send is never used: delay = {delay}, and it trains for {}",
+                counted(epochs as u64, "epoch")
+            )
+        })
     }
 
     fn saves(&self) -> Result<(), String> {

@@ -34,11 +34,11 @@
 //! The ends of its buckets are those of all rows, here of each, as bfloat16s. Rounding at random
 //! would leave out more than it sends of one bit, and so never end.
 //!
-//! Exact zeros have a number of their own, and no bucket has both signs, as there. Bits of
-//! gradients are an option apart there, 4 by default. Back, a reader there pulls the gradient of
-//! its neighbours' outputs, of the columns of the layer above, and multiplies itself; here the sum
-//! for a row travels, of the layer's own columns. Errors are kept there by node, for all readers,
-//! and a change is over T − 1 epochs.
+//! Exact zeros have a number of their own, as there, and no bucket of two bits and more has both
+//! signs, as is meant there. Bits of gradients are an option apart there, 4 by default. Back, a
+//! reader there pulls the gradient of its neighbours' outputs, of the columns of the layer above,
+//! and multiplies itself; here the sum for a row travels, of the layer's own columns. Errors are
+//! kept there by node, for all readers, and a change is over T − 1 epochs.
 
 mod codec;
 mod tuner;
@@ -102,6 +102,10 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     if read.period == 0 {
         return Err(OptionError::key("period", "must be at least 1, not 0"));
     }
+    if read.tune && read.period == 1 {
+        let message = "does nothing with `period = 1`: all rows travel whole, and none is predicted; leave out one of the two";
+        return Err(OptionError::key("tune", message));
+    }
     read.gradients.check_overlap(read.overlap)?;
     Ok(Box::new(read))
 }
@@ -117,10 +121,10 @@ impl Strategy for EcGraph {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if setting.model.layers() < 2 {
-            return Err(OptionError::key(
-                "bits",
-                "has nothing to compress: features travel whole. Take a model of more layers",
-            ));
+            return Err(OptionError {
+                key: None,
+                message: "there is nothing to compress: features travel whole. Take a model of more layers".to_owned(),
+            });
         }
         Ok(Box::new(Fitted {
             options: *self,

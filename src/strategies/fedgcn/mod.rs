@@ -45,6 +45,7 @@ use super::{
     EpochKind, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
     Training, options,
 };
+use crate::digits::counted;
 use crate::rng::{Purpose, stream};
 use crate::sim::{EpochReport, Planner, Setting, SimError, Track, Worker};
 use client::Client;
@@ -127,13 +128,17 @@ impl FedGcn {
             .collect()
     }
 
+    /// How many of so many workers drop out of a round.
+    fn drop_out(&self, workers: usize) -> usize {
+        // 0.29 of 100 is a rounding below 29.
+        let count = (self.absent * workers as f64 + 1e-9) as usize;
+        count.min(workers - 1)
+    }
+
     /// Of so many workers, who takes part in a round.
     fn takes_part(&self, workers: usize, seed: u64, round: usize) -> Vec<bool> {
         let mut takes_part = vec![true; workers];
-        // 0.29 of 100 is a rounding below 29.
-        let count = (self.absent * workers as f64 + 1e-9) as usize;
-        let count = count.min(workers - 1);
-        takes_part[..count].fill(false);
+        takes_part[..self.drop_out(workers)].fill(false);
         // Of no worker, for all must draw alike; others draw with the numbers of workers.
         let mut random = stream(seed, Purpose::Sampling, u64::MAX, round as u64);
         takes_part.shuffle(&mut random);
@@ -195,6 +200,16 @@ impl Training for FedGcnTraining {
 
     fn epoch_kind(&self) -> EpochKind {
         EpochKind::Round
+    }
+
+    fn note(&self) -> Option<String> {
+        let (absent, clients) = (self.options.absent, self.setting.workers());
+        (absent > 0.0 && self.options.drop_out(clients) == 0).then(|| {
+            format!(
+                "nobody drops out: absent = {absent} of {}, rounded down",
+                counted(clients as u64, "client")
+            )
+        })
     }
 
     fn planner(&self) -> Box<dyn Planner> {

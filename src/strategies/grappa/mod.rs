@@ -84,6 +84,7 @@ use super::{
     BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
     Training,
 };
+use crate::digits::counted;
 use crate::graph::{Label, PartitionSpec};
 use crate::model::{Block, EdgeDegrees, Gnn, Input, targets};
 use crate::sim::{Activity, EpochReport, Planner, Saved, Setting, SimError, Worker};
@@ -306,12 +307,21 @@ impl Training for Sweeping {
 
     fn note(&self) -> Option<String> {
         let (epochs, every) = (self.epochs(), self.options.repartition_every());
-        let moves = self.options.schedule != Schedule::Fixed;
-        (moves && epochs <= every && self.setting.workers() > 1).then(|| {
-            format!(
-                "its chunks are dealt in the first epoch and never again: repartition_every = {every}, and there are {epochs} epochs"
-            )
-        })
+        if self.options.schedule == Schedule::Fixed || self.setting.workers() < 2 {
+            return None;
+        }
+        let why = if epochs <= every {
+            let epochs = counted(epochs as u64, "epoch");
+            format!("repartition_every = {every}, and it trains for {epochs}")
+        } else if self.options.schedule == Schedule::Sweep && self.only_partner() {
+            "of two workers each has the other's chunk beside its own; `chunks` above 2 deals more"
+                .to_owned()
+        } else {
+            return None;
+        };
+        Some(format!(
+            "its chunks are dealt in the first epoch and never again: {why}"
+        ))
     }
 
     fn saves(&self) -> Result<(), String> {

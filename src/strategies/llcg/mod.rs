@@ -85,6 +85,9 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     if !(options.rho.is_finite() && options.rho >= 1.0) {
         return refuse("rho", "must be a number of at least 1");
     }
+    if options.local_steps == 0 && options.rho > 1.0 {
+        return refuse("rho", "does nothing with local_steps = 0");
+    }
     if options.local_steps == 0 && options.server_steps == 0 {
         return refuse(
             "local_steps",

@@ -10,6 +10,7 @@ use super::{
     ExchangePoint, Gradients, Keeping, Repartition, RowWires, Schedule, Staleness, When,
     partition_parallel_with,
 };
+use crate::digits::counted;
 use crate::graph::{PartitionMethod, PartitionSpec};
 use crate::sim::{Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
 use crate::strategies::{
@@ -252,13 +253,23 @@ impl Training for RowTraining {
             .every
             .filter(|&every| every >= epochs);
         let stay = every.map(|every| {
-            format!("no node changes workers: repartition_every = {every}, and there are {epochs} epochs")
+            let epochs = counted(epochs as u64, "epoch");
+            format!(
+                "no node changes workers: repartition_every = {every}, and it trains for {epochs}"
+            )
         });
         let crosses = self.exchange.crosses && self.setting.workers() > 1;
         let ratio = crosses
             .then(|| self.wires.note(&self.setting.model))
             .flatten();
-        let notes: Vec<String> = ratio.into_iter().chain(stay).collect();
+        // In mini-batches an epoch has several steps.
+        let whole = self.setting.batches.is_none() && self.setting.workers() > 1;
+        let late = Some(self.exchange.gradients.every).filter(|every| whole && *every > epochs);
+        let late = late.map(|every| {
+            let epochs = counted(epochs as u64, "epoch");
+            format!("its workers agree at the end alone: gradients.every = {every}, and it trains for {epochs}")
+        });
+        let notes: Vec<String> = ratio.into_iter().chain(stay).chain(late).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 

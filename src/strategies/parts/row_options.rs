@@ -224,6 +224,14 @@ impl Options {
         let bound = self.bound.map(Bound);
         let bound = bound.or(default.map(|keeping| keeping.bound));
         let threshold = self.threshold;
+        // Nothing has changed just after it was sent, so that nobody sends in two epochs in a row.
+        if threshold.is_some_and(|threshold| threshold > 0.0)
+            && bound.is_some_and(|bound| bound.0 < 2)
+        {
+            return refuse(
+                "does nothing with a `bound` below 2: rows are sent as soon as they may be; raise `bound`, or leave it out",
+            );
+        }
         Ok(bound.map(|bound| Keeping { bound, threshold }))
     }
 

@@ -80,6 +80,22 @@ fn without_a_feature_file_each_node_is_its_own_feature() {
 }
 
 #[test]
+fn columns_that_may_be_features_and_names_that_may_stand_for_no_class_are_told() {
+    let folder = folder(
+        "a,b\n1,2\n",
+        "id,x,y,label\n1,3,4,-1\n2,5,6,0\n3,5,6,1\n",
+        None,
+    );
+    let notes = of(folder.path(), Form::Plain)
+        .unwrap()
+        .reading
+        .notes
+        .join(" ");
+    assert!(notes.contains("are not read: x, y"), "{notes}");
+    assert!(notes.contains("`-1` is read as a class"), "{notes}");
+}
+
+#[test]
 fn an_edge_of_an_unknown_node_is_named_by_line() {
     let folder = folder("a,b\n1,2\n1,3\n", "id,target\n1,0\n2,1\n", None);
     let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
