@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::claims::{Named, goal, judge};
-use super::config::{Cell, Experiment};
+use super::config::{Cell, Experiment, used};
 use super::differences::differences;
 use super::manifest::{ASKED_AGAIN, MANIFEST, PART, judged_by, table_hashes, write_manifest};
 use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow, distinct};
@@ -91,7 +91,7 @@ fn of_other_cells(experiment: &Experiment, ran: &Experiment) -> Option<String> {
 
 /// What results of a cell depend on, as a manifest has it.
 fn of_result(cell: &Cell) -> Value {
-    let mut settings = json!(cell.settings);
+    let mut settings = json!(used(cell));
     // Of goals only those matter that claims need, and checkpoints change nothing.
     for key in [
         "target_accuracy",
@@ -294,6 +294,12 @@ compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
         ] {
             ask(from, to).expect("the same cells are compared");
         }
+        let attends =
+            "{ kind = \"full\", label = \"attends\", with = { \"model.kind\" = \"gat\" } }";
+        let heads = FILE.replace("strategy = [", &format!("strategy = [{attends}, "));
+        let heads = read(&heads.replace("\"gcn\"", "\"gcn\", heads = 4"));
+        let asked = ask_again(&heads, Some(&read(FILE)), &mut json!({ "name": "asked" }));
+        asked.expect("a GCN has no heads");
     }
 
     #[test]

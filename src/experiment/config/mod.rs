@@ -54,6 +54,7 @@ pub(crate) use strategy::StrategyEntry;
 pub(crate) use study::{Chunking, DesignSpec, EstimatorStudy};
 pub use sweep::Cell;
 pub(crate) use sweep::SweepAxis;
+pub(super) use twice::used;
 
 /// The names that an experiment file may use, as far as the caller has them.
 #[derive(Clone, Copy)]

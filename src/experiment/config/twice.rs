@@ -194,7 +194,7 @@ fn unsuited(cells: &[Cell]) -> impl Iterator<Item = &'static OfKinds> {
 }
 
 /// The settings of a cell as far as they are used.
-fn used(cell: &Cell) -> super::Settings {
+pub(in crate::experiment) fn used(cell: &Cell) -> super::Settings {
     let mut settings = cell.settings.clone();
     let model = &mut settings.model;
     for OfKinds { kinds, unset, .. } in &OF_KINDS {
