@@ -112,19 +112,15 @@ pub(super) fn read(
 /// Says which node is in two sets of a split that comes with the data: what is learnt by heart
 /// would be taken for what generalises.
 fn apart(data: &RawDataset) -> Result<(), String> {
+    const SETS: [&str; 4] = ["no", "training", "validation", "test"];
     for (number, split) in data.splits.iter().enumerate() {
-        let sets = [
-            ("training", &split.train),
-            ("validation", &split.validation),
-            ("test", &split.test),
-        ];
-        let mut set_of = vec![None; data.graph.nodes()];
-        for (set, nodes) in sets {
+        // A byte each: graphs of 10⁸ nodes come with a split.
+        let mut set_of = vec![0_u8; data.graph.nodes()];
+        for (set, nodes) in (1..).zip([&split.train, &split.validation, &split.test]) {
             for &node in nodes {
-                if let Some(other) = set_of[node as usize]
-                    .replace(set)
-                    .filter(|other| *other != set)
-                {
+                let other = std::mem::replace(&mut set_of[node as usize], set);
+                if other != 0 && other != set {
+                    let [other, set] = [other, set].map(|set| SETS[usize::from(set)]);
                     return Err(format!(
                         "has node {node} in the {other} set and in the {set} set of split {number} (both from 0); a node is in one"
                     ));
