@@ -38,11 +38,8 @@ pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
     let mut sets = vec![network, &claim];
     let sweep = without_networks(&manifest["config"]["sweep"]);
     sets.extend(sweep.as_deref());
-    // Of fewer there is no verdict.
-    let seeds = manifest["config"]["seeds"].as_array();
-    if seeds.is_some_and(|seeds| seeds.len() < 3) {
-        sets.push("seeds=[0, 1, 2]");
-    }
+    let seeds = enough_seeds(manifest);
+    sets.extend(seeds.as_deref());
     let typed = Typed::of(&manifest["command"]);
     let file = typed.file.unwrap_or("FILE.toml");
     let mut lines = vec![vec![
@@ -62,6 +59,14 @@ pub(super) fn recipe(cells: &[Entrant], manifest: &Value) -> Option<Recipe> {
         question: format!("Is {fast} at least as fast as {slow} on your network?"),
         command: lines.ok()?.join(" \\\n    "),
     })
+}
+
+/// As many seeds as a verdict needs, where the experiment has fewer.
+fn enough_seeds(manifest: &Value) -> Option<String> {
+    let seeds = manifest["config"]["seeds"].as_array()?;
+    let needed = manifest["statistics"]["minimum_seeds"].as_u64()?;
+    let all: Vec<u64> = (0..needed).collect();
+    (seeds.len() < all.len()).then(|| format!("seeds={all:?}"))
 }
 
 /// The sweep without what it says of networks, which it would put in place of the reader's; none if
@@ -172,6 +177,7 @@ mod tests {
             "sweep": { "partition.workers": [4, 8], "network.preset": ["wan", "lte"], "dataset": [{ "name": "cora" }] },
             "seeds": [7],
         });
+        manifest["statistics"]["minimum_seeds"] = json!(3);
         let command = asked(&manifest).command;
         let sweep = r#"sweep={ "partition.workers" = [4, 8], dataset = [{ name = "cora" }] }"#;
         assert!(command.contains(sweep), "{command}");

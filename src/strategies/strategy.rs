@@ -143,7 +143,7 @@ impl Needs {
             ),
             _ => return Ok(()),
         };
-        Err(OptionError { key: None, message })
+        Err(OptionError::whole(message))
     }
 }
 
@@ -297,6 +297,14 @@ pub struct OptionError {
 }
 
 impl OptionError {
+    /// An error about no key in particular.
+    pub(crate) fn whole(message: impl Into<String>) -> Self {
+        Self {
+            key: None,
+            message: message.into(),
+        }
+    }
+
     /// An error about one key.
     pub fn key(key: &str, message: impl Into<String>) -> Self {
         Self {

@@ -543,10 +543,12 @@ fn a_projection_stands_beside_what_was_trained_with_its_errors() {
         "Where it was trained, too, in 6 cells",
         "Crosses are runs",
         "Nothing was trained",
+        "Projected: ",
     ] {
         assert!(page.contains(part), "{part}");
     }
     assert!(page.contains("equal random parts") && !page.contains("Peak memory"));
+    assert!(!page.contains("Measured: "));
     for file in [
         "figures/projected-scaling.svg",
         "tables/projected-errors.md",

@@ -643,7 +643,7 @@ fn what_does_nothing_is_told_of() {
     let folder = folder_with(EXPERIMENT);
     let strategies = "strategy=[{ kind = \"fixed\", ratio = 100 }, { kind = \"fixed\", label = \"mild\", ratio = 4 }, \
                       { kind = \"grappa\" }, { kind = \"train\", rows = \"none\", repartition_every = 6 }, \
-                      { kind = \"isolated\", gradients = { every = 7 } }, { kind = \"distgnn\", delay = 6 }, \
+                      { kind = \"isolated\", gradients = { every = 6 } }, { kind = \"distgnn\", delay = 6 }, \
                       { kind = \"fedavg\", absent = 0.3 }, { kind = \"distdgl\", cache = \"10B\", \
                       with = { \"training.batch\" = { size = 100, fanouts = [2, 2] } } }]";
     let sets = ["--set", strategies, "--set", "claim=[]"];
@@ -652,7 +652,7 @@ fn what_does_nothing_is_told_of() {
         "note: fixed: asks for a ratio of 100, and rows of at most 8 columns become no more than 8.0 times smaller",
         "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and it trains for 6 epochs",
         "note: train: no node changes workers: repartition_every = 6, and it trains for 6 epochs",
-        "note: isolated: its workers agree at the end alone: gradients.every = 7, and it trains for 6 epochs",
+        "note: isolated: its workers agree at the end alone: gradients.every = 6, and it trains for 6 epochs",
         "note: distgnn: what its workers send is never used: delay = 6, and it trains for 6 epochs",
         "note: distdgl: its cache holds no row: the features of a node take 128 B",
         "note: fedavg: nobody drops out: absent = 0.3 of 3 clients, rounded down",
@@ -660,6 +660,11 @@ fn what_does_nothing_is_told_of() {
         assert!(ran.stdout.contains(note), "{note}: {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("note: mild"), "{}", ran.stdout);
+    let pair = ["project", "x.toml", "--set", "partition.workers=2"];
+    let pair = grapevine(folder.path(), &pair).expect(0).stdout;
+    let dealt =
+        "note: grappa: its chunks are dealt in the first epoch and never again: of two workers";
+    assert!(pair.contains(dealt), "{pair}");
 }
 
 #[test]

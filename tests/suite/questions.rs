@@ -54,6 +54,14 @@ fn runs_that_are_there_answer_other_claims_and_say_how_many_seeds_these_need() {
     let table = asked_again(here, &on_average);
     let asked = "at most 0.5 below full, on average over 2 settings";
     assert!(table.contains(asked), "{table}");
+    // Who judges after a look is told so; of other runs than those that were made nothing is asked.
+    let again = ["report", "out", "--claims", "other.toml"];
+    let told = grapevine(here, &again).expect(0).stderr;
+    assert!(told.contains("take the p-value twice"), "{told}");
+    let longer = ["--set", "training.epochs=4"];
+    let refused = grapevine(here, &[&again[..], &longer].concat()).expect(2);
+    let why = "training.epochs = 4, and its runs had 3";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
     // A note that is new stands on the page.
     let noted = on_average.replace("measure =", "note = \"half is much\"\nmeasure =");
     asked_again(here, &noted);

@@ -238,7 +238,11 @@ fn the_other_runs_go_on_if_they_are_asked_to() {
     let failed = runs.lines().filter(|line| line.contains("failed: "));
     assert_eq!(failed.count(), 2, "{runs}");
     assert!(out.join("report.html").exists());
-    grapevine(folder.path(), &["verify", "out"]).expect(0);
+    let verified = grapevine(folder.path(), &["verify", "out"]).expect(0);
+    let failed = "failed in out: 2 runs of stuck";
+    assert!(verified.stderr.contains(failed), "{}", verified.stderr);
+    let compared = grapevine(folder.path(), &["compare", "out", "out"]).expect(0);
+    assert!(compared.stdout.contains(failed), "{}", compared.stdout);
     // What failed is tried again, the rest is kept.
     let ran = grapevine(folder.path(), &[&arguments[..], &["--resume"]].concat()).expect(1);
     assert_eq!(kept(&ran.stderr), 12);
@@ -314,10 +318,12 @@ fn where_every_run_fails_each_failure_is_told_and_reported() {
         "claim=[]",
     ];
     let ran = grapevine(folder.path(), &[&arguments[..], &more].concat()).expect(1);
-    assert!(ran.stderr.contains("2 of 2 runs failed"), "{}", ran.stderr);
+    let all = "2 of 2 runs failed; the report is in out";
+    assert!(ran.stderr.contains(all), "{}", ran.stderr);
     assert!(ran.stderr.contains("down"), "{}", ran.stderr);
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
-    assert!(page.contains("Runs that failed"));
+    assert!(page.contains("Runs that failed") && page.contains("Every run failed"));
+    assert!(!page.contains("0 parameters"));
 }
 
 #[test]

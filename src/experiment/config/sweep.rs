@@ -332,22 +332,17 @@ fn own_settings(
 /// Values as they read in names of cells. Of tables without a name only what differs is said:
 /// `100us` and `2ms` of links that are alike in all but their latency.
 fn briefs(values: &[Value]) -> Vec<Json> {
-    let unnamed = |value: &Value| {
-        value
-            .as_table()
-            .filter(|_| section(value).is_none())
-            .cloned()
-    };
-    let tables: Option<Vec<Table>> = values.iter().map(unnamed).collect();
+    let unnamed = |value| Value::as_table(value).filter(|_| section(value).is_none());
+    let tables: Option<Vec<&Table>> = values.iter().map(unnamed).collect();
     let apart = tables.filter(|tables| tables.len() > 1).and_then(|tables| {
-        let keys = distinct(tables.iter().flat_map(Table::keys));
+        let keys = distinct(tables.iter().flat_map(|table| table.keys()));
         let differs = |key: &&String| {
             tables
                 .iter()
                 .any(|table| table.get(*key) != tables[0].get(*key))
         };
         let keys: Vec<&String> = keys.into_iter().filter(differs).collect();
-        let read = |table: &Table| {
+        let read = |table: &&Table| {
             let of = |key: &&String| table.get(*key).map_or("–".to_owned(), plain);
             keys.iter().map(of).collect::<Vec<String>>().join("/")
         };

@@ -392,6 +392,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_share_of_random_parts_is_more_than_all() {
+        let points = [(5.0, -2.0), (6.0, -1.6), (7.0, -1.1), (8.0, -0.7)];
+        let trend = Trend::of(&points).unwrap();
+        let nodes = 20.0_f64.exp();
+        assert!(trend.at(nodes, End::Middle) > 1.0);
+        assert_eq!(trend.share(nodes, End::Middle).to_bits(), 1.0_f64.to_bits());
+        assert!(trend.share(6.0_f64.exp(), End::Middle) < 0.3);
+    }
+
+    #[test]
     fn a_fitted_cut_holds_every_node_and_edge_once_and_says_what_is_sent_both_ways() {
         let law: RmatCounts = toml::from_str("scale = 12").unwrap();
         let samples = Samples {

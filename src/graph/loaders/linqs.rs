@@ -46,7 +46,7 @@ pub(crate) fn parse(
 ) -> Result<RawDataset, GraphError> {
     // Only looked up, never walked through: its order reaches no result.
     let mut nodes: HashMap<String, u32> = HashMap::new();
-    let (mut rows, mut classes) = (Vec::new(), Vec::new());
+    let (mut rows, mut names) = (Vec::new(), Vec::new());
     let mut width = None;
     each_line(content.0, content.1, |line| {
         let mut fields = line.split('\t');
@@ -77,7 +77,7 @@ pub(crate) fn parse(
             ));
         }
         rows.push(row);
-        classes.push(is_known(class).then(|| class.to_owned()));
+        names.push(is_known(class).then(|| class.to_owned()));
         Ok(())
     })?;
 
@@ -103,7 +103,6 @@ pub(crate) fn parse(
         Some(source) => vec![parse_split(source, &nodes)?],
         None => vec![],
     };
-    let names = classes;
     let (labels, classes) = number_classes(&names);
     let (graph, count) = EdgeCount::undirected(labels.len(), edges);
     let mut reading = Reading::of(count, files);

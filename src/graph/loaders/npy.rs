@@ -33,9 +33,7 @@ pub(crate) struct Array<T> {
 /// If it is no such file, or an array has other values than numbers.
 pub(crate) fn all_arrays(path: &Path) -> Result<Vec<(String, Array<f32>)>, GraphError> {
     let mut npz = Npz::open(path)?;
-    let members = npz.archive.file_names();
-    let names = members.filter_map(|member| member.strip_suffix(".npy"));
-    let names: Vec<String> = names.map(str::to_owned).collect();
+    let names: Vec<String> = npz.names().map(str::to_owned).collect();
     let read = |name: String| npz.read(&name).map(|array| (name, array));
     names.into_iter().map(read).collect()
 }
@@ -162,17 +160,13 @@ impl<'a> Npz<'a> {
 
     /// Whether there is an array called `name`.
     pub(super) fn has(&self, name: &str) -> bool {
-        let member = format!("{name}.npy");
-        self.archive.file_names().any(|file| file == member)
+        self.names().any(|there| there == name)
     }
 
-    /// The arrays with this in their name, in order.
-    pub(super) fn called(&self, part: &str) -> Vec<&str> {
-        let names = self.archive.file_names();
-        let names = names.filter_map(|member| member.strip_suffix(".npy"));
-        let mut names: Vec<&str> = names.filter(|name| name.contains(part)).collect();
-        names.sort_unstable();
-        names
+    /// The names of its arrays, in the file's order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let members = self.archive.file_names();
+        members.filter_map(|member| member.strip_suffix(".npy"))
     }
 
     /// An error about this file.

@@ -34,7 +34,8 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let features = Features::from_rows(words.width, (0..nodes).map(|row| words.row(row)));
     let features = finite(&path, "`attr_*`", features)?;
-    let masks = npz.called("mask").join("`, `");
+    let masks: Vec<&str> = npz.names().filter(|name| name.contains("mask")).collect();
+    let masks = masks.join("`, `");
     let (name, mut reading) = (data_set_name(&path), Reading::of(count, [path]));
     if !masks.is_empty() {
         reading = reading.with_note(format!(
@@ -82,6 +83,7 @@ mod tests {
         add1(&mut npz, "attr_indices", &[4_i32, 0]);
         add1(&mut npz, "attr_data", &[2_f32, 3.0]);
         add1(&mut npz, "labels", labels);
+        add1(&mut npz, "train_mask", &[true, false, false]);
         npz.finish().unwrap();
     }
 
@@ -91,6 +93,8 @@ mod tests {
         write(&folder.path().join("Tiny.npz"), &[2, 1, 2], &[1, 2, 1, 1]);
         let data = read(folder.path()).unwrap();
         assert_eq!(data.name, "tiny");
+        let note = &data.reading.notes[0];
+        assert!(note.starts_with("`train_mask` not read: "), "{note}");
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(1, 0), (0, 1), (2, 1), (1, 2)]

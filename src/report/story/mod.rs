@@ -309,26 +309,21 @@ fn time(cells: &[Entrant], story: &mut Story) {
     };
     let equal = equal(&ranked, least);
     let who = match &equal[..] {
-        all if all.len() == ranked.len() => {
-            let who = list(all);
-            story.sentences.push(format!(
-                "In simulated time, {who} take the same{across}: {value}."
-            ));
-            return;
-        }
+        all if all.len() == ranked.len() => format!("{} take the same", list(all)),
         [one] => format!("{one} is the fastest"),
         several => format!("{} share the shortest time", list(several)),
     };
-    story.sentences.push(format!(
-        "In simulated time, {who}{across}: {value}{than_full}. The slowest is {} with {}.",
-        slowest.label,
-        format::seconds(most.mean)
-    ));
-    story.headlines.push(Headline {
-        name: "fastest across workers",
-        label: equal.join(", "),
-        value: than.unwrap_or(value),
-    });
+    let mut sentence = format!("In simulated time, {who}{across}: {value}{than_full}.");
+    if equal.len() < ranked.len() {
+        let most = format::seconds(most.mean);
+        sentence += &format!(" The slowest is {} with {most}.", slowest.label);
+        story.headlines.push(Headline {
+            name: "fastest across workers",
+            label: equal.join(", "),
+            value: than.unwrap_or(value),
+        });
+    }
+    story.sentences.push(sentence);
     let lone = cells.iter().filter(|cell| alone(cell) && !alone(fastest));
     for cell in lone {
         if let Some(time) = cell.column("simulated_seconds") {
@@ -411,7 +406,18 @@ mod tests {
         let runs = [one, other, run("slow", 0, 0.7, 10_000_000, 1)];
         says(&runs, "full and own share the highest accuracy: 80.0 %");
         says(&runs, "full and own share the shortest time: 1.00 s. The");
-        says(&runs[..2], "full and own take the same: 1.00 s.");
+        let workers = |workers| {
+            move |run: &RunRow| RunRow {
+                workers,
+                ..run.clone()
+            }
+        };
+        let mut both: Vec<RunRow> = runs[..2].iter().map(workers(4)).collect();
+        both.push(workers(1)(&runs[2]));
+        says(
+            &both,
+            "full and own take the same across 4 workers: 1.00 s. A single machine (slow)",
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) fn latex(table: &Table) -> String {
             .iter()
             .map(|entry| {
                 let cell = escape(&entry.text);
-                // After `\\\\` both would be taken for an argument of it.
+                // After `\\` both would be taken for an argument of it.
                 let cell = if cell.starts_with(['[', '*']) {
                     format!("{{}}{cell}")
                 } else {

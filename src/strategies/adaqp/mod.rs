@@ -178,12 +178,9 @@ impl Strategy for AdaQp {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if self.cache_features && setting.model.layers() < 2 {
-            return Err(OptionError {
-                key: None,
-                message: "there is nothing to compress: cached features travel whole. Take a model of more layers, or \
-                          `cache_features = false`"
-                    .to_owned(),
-            });
+            return Err(OptionError::whole(
+                "there is nothing to compress: cached features travel whole. Take a model of more layers, or `cache_features = false`",
+            ));
         }
         Ok(Box::new(Quantised {
             forms: self.exchange.forms(setting, self.cache_features),

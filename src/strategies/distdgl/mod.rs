@@ -156,7 +156,7 @@ impl Strategy for DistDgl {
             degrees: self.degrees,
             gradients: self.gradients,
             rooms: self.cache.rooms(setting)?,
-            asks_for_rows: matches!(self.cache, CacheSize::Bytes(_)),
+            cache: self.cache,
             wires: self.compression.fit(setting, setting.training.epochs)?,
             batches,
             setting: Arc::clone(setting),
@@ -172,8 +172,7 @@ struct Fetching {
     gradients: Gradients,
     /// Rows of features that each worker has room for.
     rooms: Vec<usize>,
-    /// Whether that is for a number of bytes.
-    asks_for_rows: bool,
+    cache: CacheSize,
     wires: RowWires,
     batches: Arc<Batches>,
     setting: Arc<Setting>,
@@ -218,7 +217,8 @@ impl Training for Fetching {
 
     fn note(&self) -> Option<String> {
         let row = 4.0 * self.setting.model.features() as f64;
-        let none = self.asks_for_rows && self.rooms.iter().all(|&rows| rows == 0);
+        let asked = matches!(self.cache, CacheSize::Bytes(_));
+        let none = asked && self.rooms.iter().all(|&rows| rows == 0);
         none.then(|| {
             format!(
                 "its cache holds no row: the features of a node take {}",

@@ -88,12 +88,7 @@ const MOST_BINS: usize = 100_000;
 
 impl Strategy for DistGnn {
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
-        let refuse = |message: &str| {
-            Err(OptionError {
-                key: None,
-                message: message.to_owned(),
-            })
-        };
+        let refuse = |message: &str| Err(OptionError::whole(message));
         if matches!(setting.model.kind, ModelKind::Gat | ModelKind::SagePool) {
             return refuse(
                 "adds up sums over the edges of several workers, and a softmax or a maximum over neighbours is no sum: take model.kind = \"gcn\", \"sage\" or \"gin\"",

@@ -121,10 +121,9 @@ impl Strategy for EcGraph {
 
     fn fit(&self, setting: &Arc<Setting>) -> Result<Box<dyn Training>, OptionError> {
         if setting.model.layers() < 2 {
-            return Err(OptionError {
-                key: None,
-                message: "there is nothing to compress: features travel whole. Take a model of more layers".to_owned(),
-            });
+            return Err(OptionError::whole(
+                "there is nothing to compress: features travel whole. Take a model of more layers",
+            ));
         }
         Ok(Box::new(Fitted {
             options: *self,

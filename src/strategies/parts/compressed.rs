@@ -256,10 +256,7 @@ impl Compression {
         );
         match self.asked_by {
             Some(key) => OptionError::key(key, format!("has {message}")),
-            None => OptionError {
-                key: None,
-                message: format!("there is {message}"),
-            },
+            None => OptionError::whole(format!("there is {message}")),
         }
     }
 

@@ -252,22 +252,18 @@ impl Training for RowTraining {
             .repartition
             .every
             .filter(|&every| every >= epochs);
-        let stay = every.map(|every| {
-            let epochs = counted(epochs as u64, "epoch");
-            format!(
-                "no node changes workers: repartition_every = {every}, and it trains for {epochs}"
-            )
-        });
+        let trains = format!("and it trains for {}", counted(epochs as u64, "epoch"));
+        let stay = every
+            .map(|every| format!("no node changes workers: repartition_every = {every}, {trains}"));
         let crosses = self.exchange.crosses && self.setting.workers() > 1;
         let ratio = crosses
             .then(|| self.wires.note(&self.setting.model))
             .flatten();
         // In mini-batches an epoch has several steps.
         let whole = self.setting.batches.is_none() && self.setting.workers() > 1;
-        let late = Some(self.exchange.gradients.every).filter(|every| whole && *every > epochs);
-        let late = late.map(|every| {
-            let epochs = counted(epochs as u64, "epoch");
-            format!("its workers agree at the end alone: gradients.every = {every}, and it trains for {epochs}")
+        let every = self.exchange.gradients.every;
+        let late = (whole && every > 1 && every >= epochs).then(|| {
+            format!("its workers agree at the end alone: gradients.every = {every}, {trains}")
         });
         let notes: Vec<String> = ratio.into_iter().chain(stay).chain(late).collect();
         (!notes.is_empty()).then(|| notes.join("; "))

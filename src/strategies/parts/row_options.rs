@@ -229,7 +229,7 @@ impl Options {
             && bound.is_some_and(|bound| bound.0 < 2)
         {
             return refuse(
-                "does nothing with a `bound` below 2: rows are sent as soon as they may be; raise `bound`, or leave it out",
+                "does nothing with a `bound` below 2: rows are sent as soon as they may be; raise `bound`, or leave `threshold` out",
             );
         }
         Ok(bound.map(|bound| Keeping { bound, threshold }))
