@@ -368,7 +368,7 @@ fn notes(ranking: &[Advised]) -> String {
         probe.is_some_and(|probe| probe.learnt_nothing == Some(true))
     });
     for advised in ranking {
-        if let Some(note) = &advised.projection.note {
+        for note in &advised.projection.notes {
             let _ = writeln!(notes, "note: {}: {note}", advised.strategy);
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         .into());
     }
     if let Some(folder) = &args.out {
-        free_for_projection(folder).map_err(crate::Error::from)?;
+        free_for_projection(folder, &experiment.name).map_err(crate::Error::from)?;
     }
     let trained = args.beside.as_deref().map(|folder| {
         let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;

@@ -14,7 +14,7 @@ use super::error::RunError;
 use super::manifest::{MANIFEST, read_manifest};
 use super::part::Share;
 use super::rows::{ProjectionRow, Row};
-use super::tables::Tables;
+use super::tables::{Tables, read_projection};
 
 /// The default folder of an experiment's results, or of a part of them.
 pub(crate) fn default_out(experiment: &Experiment, part: Option<Share>) -> PathBuf {
@@ -49,17 +49,25 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
     }
 }
 
-/// Whether a projection may go to `folder`: there is nothing, or a projection.
-pub(crate) fn free_for_projection(folder: &Path) -> Result<(), RunError> {
+/// Whether a projection of the experiment `name` may go to `folder`: there is nothing, or a
+/// projection of an experiment of that name.
+pub(crate) fn free_for_projection(folder: &Path, name: &str) -> Result<(), RunError> {
     can_be_made(folder)?;
     if folder.join(MANIFEST).exists() {
         return taken(folder, "holds results of runs".to_owned());
     }
     let projected = format!("{}.parquet", ProjectionRow::TABLE);
-    if folder.join(projected).exists() {
-        Ok(())
-    } else {
-        is_empty(folder, "projection")
+    if !folder.join(&projected).exists() {
+        return is_empty(folder, "projection");
+    }
+    // What cannot be read counts as somebody else's, and is not written over.
+    match read_projection(folder).unwrap_or_default().first() {
+        Some(row) if row.experiment == name => Ok(()),
+        Some(ProjectionRow { experiment, .. }) => taken(
+            folder,
+            format!("holds a projection of the experiment \"{experiment}\", not of \"{name}\""),
+        ),
+        None => taken(folder, format!("holds a {projected} of something else")),
     }
 }
 

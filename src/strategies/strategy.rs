@@ -174,10 +174,10 @@ pub trait Training: Send + Sync {
         EpochKind::Pass
     }
 
-    /// What a reader of its results should know of how it goes with its setting, as the end of a
-    /// sentence that begins with the strategy's label. Default: nothing.
-    fn note(&self) -> Option<String> {
-        None
+    /// What a reader of its results should know of how it goes with its setting, each as the end of
+    /// a sentence that begins with the strategy's label. Default: nothing.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Its plan, from epoch 0 on.

@@ -615,6 +615,13 @@ fn memory_of_a_published_size_lies_between_ends_that_may_disagree() {
     let table = std::fs::read_to_string(folder.path().join("out/tables/projected-memory.md"));
     let table = table.expect("a table");
     assert!(table.contains("fits at one end alone"), "{table}");
+    let other = ["project", "x.toml", "--out", "out", "--set", "name=other"];
+    let (code, _, error) = told(folder.path(), &other);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.contains("holds a projection of the experiment"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -644,22 +644,40 @@ fn what_does_nothing_is_told_of() {
     let strategies = "strategy=[{ kind = \"fixed\", ratio = 100 }, { kind = \"fixed\", label = \"mild\", ratio = 4 }, \
                       { kind = \"grappa\" }, { kind = \"train\", rows = \"none\", repartition_every = 6 }, \
                       { kind = \"isolated\", gradients = { every = 6 } }, { kind = \"distgnn\", delay = 6 }, \
-                      { kind = \"fedavg\", absent = 0.3 }, { kind = \"distdgl\", cache = \"10B\", \
+                      { kind = \"fedavg\", absent = 0.3 }, { kind = \"retexo\", gradients = { every = 6 } }, \
+                      { kind = \"adaqp\", gradients = { every = 6 } }, { kind = \"ecgraph\", gradients = { every = 6 } }, \
+                      { kind = \"cagnet\", gradients = { every = 6 } }, { kind = \"cluster\", gradients = { every = 99 } }, \
+                      { kind = \"full\", gradients = { every = 5 } }, { kind = \"distdgl\", cache = \"10B\", \
                       with = { \"training.batch\" = { size = 100, fanouts = [2, 2] } } }]";
     let sets = ["--set", strategies, "--set", "claim=[]"];
-    let ran = grapevine(folder.path(), &[&["project", "x.toml"], &sets[..]].concat()).expect(0);
+    let other = [
+        "--set",
+        "model.residual=true",
+        "--set",
+        "model.activation=\"elu\"",
+    ];
+    let ran = [&["project", "x.toml"], &sets[..], &other[..]].concat();
+    let ran = grapevine(folder.path(), &ran).expect(0);
     for note in [
+        "note: retexo: its sub-models are the paper's: model.residual and model.activation are for others alone",
+        "note: retexo: its workers agree at the end alone: gradients.every = 6, and it takes 6 steps",
+        "note: adaqp: its workers agree at the end alone",
+        "note: ecgraph: its workers agree at the end alone",
+        "note: cagnet: its workers agree at the end alone",
+        "note: cluster: its workers agree at the end alone: gradients.every = 99, and it takes ",
         "note: fixed: asks for a ratio of 100, and rows of at most 8 columns become no more than 8.0 times smaller",
         "note: grappa: its chunks are dealt in the first epoch and never again: repartition_every = 50, and it trains for 6 epochs",
         "note: train: no node changes workers: repartition_every = 6, and it trains for 6 epochs",
-        "note: isolated: its workers agree at the end alone: gradients.every = 6, and it trains for 6 epochs",
+        "note: isolated: its workers agree at the end alone: gradients.every = 6, and it takes 6 steps",
         "note: distgnn: what its workers send is never used: delay = 6, and it trains for 6 epochs",
         "note: distdgl: its cache holds no row: the features of a node take 128 B",
         "note: fedavg: nobody drops out: absent = 0.3 of 3 clients, rounded down",
     ] {
         assert!(ran.stdout.contains(note), "{note}: {}", ran.stdout);
     }
-    assert!(!ran.stdout.contains("note: mild"), "{}", ran.stdout);
+    for nothing in ["note: mild", "note: full"] {
+        assert!(!ran.stdout.contains(nothing), "{}", ran.stdout);
+    }
     let pair = ["project", "x.toml", "--set", "partition.workers=2"];
     let pair = grapevine(folder.path(), &pair).expect(0).stdout;
     let dealt =

@@ -120,9 +120,13 @@ impl Given {
     }
 }
 
-/// Checks that an entry's `with` has keys of the sections of [`Settings`]; what they hold is
-/// checked with the cell.
-fn with(document: &Document, entry: &KeyPath, value: Option<Value>) -> Result<Table, ConfigError> {
+/// Checks that the `with` of an entry, or of a section of a sweep, has keys of the sections of
+/// [`Settings`]; what they hold is checked with the cell.
+pub(super) fn with(
+    document: &Document,
+    entry: &KeyPath,
+    value: Option<Value>,
+) -> Result<Table, ConfigError> {
     let path = entry.join("with");
     let Some(value) = value else {
         return Ok(Table::new());

@@ -14,7 +14,7 @@ use super::homes::SECTIONS;
 use super::locate::Document;
 use super::path::KeyPath;
 use super::settings::Settings;
-use super::strategy::{StrategyEntry, plain};
+use super::strategy::{StrategyEntry, plain, with};
 use crate::experiment::claims::Named;
 use crate::experiment::rows::{Sweep, distinct};
 use crate::graph::CountSpec;
@@ -25,8 +25,29 @@ use crate::net::NetError;
 pub(crate) struct SweepAxis {
     /// The key with dots, for example `partition.workers`.
     pub key: String,
-    /// At least one value.
+    /// At least one value. A whole section may have a `with`: settings of other sections, for the
+    /// cells with this value alone.
     pub values: Vec<Value>,
+}
+
+impl SweepAxis {
+    /// Whether each of its values says what stands at `path`.
+    pub(super) fn settles(&self, path: &KeyPath) -> bool {
+        let within = |outer: &str| {
+            let outer = KeyPath::dotted(outer);
+            path.segments().starts_with(outer.segments())
+        };
+        let beside = |value: &Value| parted(value).1.keys().any(|key| within(key));
+        within(&self.key) || self.values.iter().all(beside)
+    }
+}
+
+/// A value, and what stands in its `with` if it is a section.
+fn parted(value: &Value) -> (Value, Table) {
+    let mut value = value.clone();
+    let with = value.as_table_mut().and_then(|table| table.remove("with"));
+    let with = with.and_then(|with| with.as_table().cloned());
+    (value, with.unwrap_or_default())
 }
 
 /// One row of figures in every table: settings and a strategy, to be run with every seed.
@@ -205,7 +226,49 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
         }
         axes.push(SweepAxis { key, values });
     }
+    for axis in &axes {
+        check_with(document, axis, &axes)?;
+    }
     Ok(axes)
+}
+
+/// Checks what whole sections of a sweep have in their `with`: keys of other sections, which the
+/// sweep itself does not set.
+fn check_with(
+    document: &Document,
+    axis: &SweepAxis,
+    axes: &[SweepAxis],
+) -> Result<(), ConfigError> {
+    let whole = |value: &&Value| !axis.key.contains('.') && value.is_table();
+    for (index, value) in axis.values.iter().enumerate().filter(|(_, one)| whole(one)) {
+        let written = KeyPath::dotted("sweep")
+            .join(&axis.key)
+            .join(&index.to_string());
+        let table = with(document, &written, value.get("with").cloned())?;
+        for key in table.keys() {
+            let own = KeyPath::dotted(key);
+            let swept = axes.iter().find(|other| {
+                let swept = KeyPath::dotted(&other.key);
+                let (own, swept) = (own.segments(), swept.segments());
+                own.starts_with(swept) || swept.starts_with(own)
+            });
+            if let Some(other) = swept {
+                let message = if other.key == axis.key {
+                    format!(
+                        "`{key}` is of the very section that has this `with`: write it beside it"
+                    )
+                } else {
+                    format!(
+                        "`{key}` is set by the sweep of `{}` as well: leave out one of the two",
+                        other.key
+                    )
+                };
+                let path = written.join("with").join(key);
+                return Err(document.error(&path, Problem::Other { message }));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The document with the first value of each section that is swept as a whole and stands nowhere
@@ -219,7 +282,7 @@ pub(super) fn with_first_sections(document: &Document) -> Document {
             && let Some(value) = document.get(&first)
         {
             // A section stands at the top level, where everything can be set.
-            let _ = whole.set(&path, value.clone(), &document.place(&first));
+            let _ = whole.set(&path, parted(value).0, &document.place(&first));
         }
     }
     whole
@@ -249,15 +312,17 @@ pub(super) fn cells(
         let short = short_key(axis, axes);
         let path = KeyPath::dotted(&axis.key);
         let written = KeyPath::dotted("sweep").join(&axis.key);
-        let briefs = briefs(&axis.values);
+        let (values, beside): (Vec<Value>, Vec<Table>) = axis.values.iter().map(parted).unzip();
+        let briefs = briefs(&values);
         let mut next = Vec::new();
         for (sweep, base) in &combinations {
-            for (index, value) in axis.values.iter().enumerate() {
-                let place = document.place(&written.join(&index.to_string()));
+            for (index, value) in values.iter().enumerate() {
+                let at = written.join(&index.to_string());
                 let mut changed = base.clone();
                 changed
-                    .set(&path, value.clone(), &place)
+                    .set(&path, value.clone(), &document.place(&at))
                     .map_err(|message| document.error(&written, Problem::Other { message }))?;
+                set_beside(&mut changed, &beside[index], &at.join("with"))?;
                 next.push((sweep.with(short, briefs[index].clone()), changed));
             }
         }
@@ -318,15 +383,21 @@ fn own_settings(
         .join(&index.to_string())
         .join("with");
     let mut changed = document.clone();
-    for (key, value) in &strategy.with {
+    set_beside(&mut changed, &strategy.with, &path)?;
+    let settings = Settings::read(&changed)?;
+    Ok(Some((Arc::new(changed), settings)))
+}
+
+/// Sets what stands in the `with` at `path`.
+fn set_beside(document: &mut Document, with: &Table, path: &KeyPath) -> Result<(), ConfigError> {
+    for (key, value) in with {
         let written = path.join(key);
         let place = document.place(&written);
-        changed
+        document
             .set(&KeyPath::dotted(key), value.clone(), &place)
             .map_err(|message| document.error(&written, Problem::Other { message }))?;
     }
-    let settings = Settings::read(&changed)?;
-    Ok(Some((Arc::new(changed), settings)))
+    Ok(())
 }
 
 /// Values as they read in names of cells. Of tables without a name only what differs is said:

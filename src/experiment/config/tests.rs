@@ -428,6 +428,62 @@ fn a_section_that_is_swept_as_a_whole_need_not_stand_alone() {
 }
 
 #[test]
+fn a_section_of_a_sweep_has_settings_of_its_own_in_its_with() {
+    let with = |with: &str| {
+        let sections = format!(
+            "[sweep]\ndataset = [{{ name = \"cora\", with = {{ {with} }} }}, {{ name = \"minesweeper\" }}]\n"
+        );
+        let text = FILE
+            .replace("[dataset]\nname = \"cora\"\n", "")
+            .replace("[sweep]\n", &sections);
+        text[..text.find("[[claim]]").unwrap()].to_owned()
+    };
+    let text = with("\"model.hidden\" = 24, \"training.target_accuracy\" = 0.75");
+    let experiment = parse(&text, &[]).unwrap();
+    let own = |cell: &Cell| {
+        let Settings {
+            model, training, ..
+        } = &cell.settings;
+        (model.hidden, training.target_accuracy)
+    };
+    let cells = experiment.cells();
+    assert_eq!(cells[0].name, "dataset=cora workers=2 full");
+    assert_eq!(own(&cells[0]), (24, Some(0.75)));
+    let usual = &experiment.settings;
+    let usual = (usual.model.hidden, usual.training.target_accuracy);
+    assert_eq!(own(&cells[4]), usual, "{}", cells[4].name);
+    assert_eq!(parse(&experiment.resolved_text(), &[]).unwrap(), experiment);
+    // A baseline's own comes last.
+    let single = text.replacen(
+        "[[strategy]]\n",
+        "[[strategy]]\nwith = { \"model.hidden\" = 8 }\n",
+        1,
+    );
+    assert_eq!(own(&parse(&single, &[]).unwrap().cells()[0]).0, 8);
+    // For all others it says what they have.
+    assert!(parse(&text, &["model.hidden=5"]).is_ok());
+    for (wrong, message) in [
+        ("hidden = 3", "`hidden` is not a whole key of a section"),
+        ("\"model.hiden\" = 3", "did you mean `hidden`?"),
+        ("\"model.hidden\" = 0", "`hidden` must be"),
+        ("\"dataset.split\" = \"public\"", "write it beside it"),
+        (
+            "\"partition.workers\" = 2",
+            "is set by the sweep of `partition.workers` as well",
+        ),
+    ] {
+        let error = parse(&with(wrong), &[]).unwrap_err();
+        assert!(error.contains(message), "{wrong}: {error}");
+    }
+    let every = with("\"model.hidden\" = 3").replace(
+        "name = \"minesweeper\"",
+        "name = \"minesweeper\", with = { \"model.hidden\" = 4 }",
+    );
+    let error = parse(&every, &["model.hidden=5"]).unwrap_err();
+    assert!(error.contains("`dataset` is swept"), "{error}");
+}
+
+#[test]
 fn two_settings_of_one_name_are_refused() {
     let (head, _) = FILE.split_once("[sweep]").unwrap();
     let text = format!(

@@ -33,8 +33,7 @@ pub(super) fn overrides(
                 "undoes --set {earlier}; leave one of them out"
             )));
         }
-        let swept = |axis: &&SweepAxis| within(path, &KeyPath::dotted(&axis.key));
-        if let Some(axis) = axes.iter().find(swept) {
+        if let Some(axis) = axes.iter().find(|axis| axis.settles(path)) {
             let at = document.place(&KeyPath::dotted("sweep").join(&axis.key));
             return Err(wrong(format!(
                 "does nothing, for `{0}` is swept ({at}); set its values, like sweep.\"{0}\"=[…], or take out the sweep, sweep={{}}",

@@ -113,7 +113,7 @@ pub(crate) struct Projection {
     pub(crate) steps: Option<[usize; 2]>,
     /// What the strategy says of how it goes with the cell's setting.
     #[serde(skip)]
-    pub(crate) note: Option<String>,
+    pub(crate) notes: Vec<String>,
     /// As a run that was carried out, of which accuracies are not known.
     #[serde(skip)]
     pub run: RunRow,
@@ -433,7 +433,7 @@ pub(super) fn project_cell(
         cut_share: 2.0 * setting.edge_cut() as f64 / setting.counts.edges.max(1) as f64,
         between: None,
         steps: fitted.uneven_steps(cell),
-        note: fitted.training.note(),
+        notes: fitted.training.notes(),
         messages: count.messages,
         payload_bytes: count.payload.0,
         wire_bytes: count.wire.0,

@@ -36,9 +36,9 @@ pub(crate) fn notes(
         .iter()
         .map(|one| (one.strategy.as_str(), one.steps));
     limits.extend(note_on_steps(steps));
-    let own = projections.iter().filter_map(|one| {
-        let note = one.note.as_ref()?;
-        Some(format!("{}: {note}.", one.strategy))
+    let own = projections.iter().flat_map(|one| {
+        let said = |note| format!("{}: {note}.", one.strategy);
+        one.notes.iter().map(said)
     });
     limits.extend(distinct(own));
     limits.extend(experiment.note_on_nvlink());

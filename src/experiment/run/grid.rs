@@ -26,7 +26,7 @@ pub(super) struct Job<'a> {
     pub steps: Option<[usize; 2]>,
     pub epochs: usize,
     /// What the strategy says of how it goes with the cell's setting.
-    pub note: Option<String>,
+    pub notes: Vec<String>,
     /// Whether one program plays all workers.
     pub together: bool,
     /// Whether its compute is measured, and not modelled.
@@ -116,7 +116,7 @@ impl<'a> Grid<'a> {
             method: cell.settings.partition.method,
             steps: None,
             epochs: 0,
-            note: None,
+            notes: Vec::new(),
             together: false,
             measured: false,
             runs: Vec::new(),
@@ -178,7 +178,9 @@ impl<'a> Grid<'a> {
         preparation.turn_to(&job.cell.settings.dataset, seed);
         let fitted = preparation.fit(job.cell, seed).map_err(input)?;
         job.steps = job.steps.max(fitted.uneven_steps(job.cell));
-        job.note = job.note.take().or_else(|| fitted.training.note());
+        if job.notes.is_empty() {
+            job.notes = fitted.training.notes();
+        }
         let setting = fitted.setting;
         (job.method, job.epochs) = (fitted.needs.partition.method, fitted.training.epochs());
         job.together = fitted.needs.together;
@@ -220,9 +222,9 @@ pub(super) fn notes(jobs: &[Job<'_>]) -> Vec<String> {
         .iter()
         .map(|job| (job.cell.strategy.label.as_str(), job.steps));
     let all = parts_of_their_own(jobs).into_iter();
-    let own = jobs.iter().filter_map(|job| {
-        let note = job.note.as_ref()?;
-        Some(format!("{}: {note}", job.cell.strategy.label))
+    let own = jobs.iter().flat_map(|job| {
+        let said = |note| format!("{}: {note}", job.cell.strategy.label);
+        job.notes.iter().map(said)
     });
     // The same of every setting of a sweep, mostly.
     let own = distinct(own);

@@ -101,6 +101,14 @@ pub(crate) fn write_projection(
     write_if_any(folder, beside)
 }
 
+/// The rows of a projection that was written to `folder`; none if there is none.
+///
+/// # Errors
+/// What is there is no table of projections.
+pub(crate) fn read_projection(folder: &Path) -> Result<Vec<ProjectionRow>, TablesError> {
+    read_if_there(folder)
+}
+
 impl Tables {
     /// Tables with rows of runs; those of claims are about all.
     pub(super) const OF_RUNS: usize = 5;

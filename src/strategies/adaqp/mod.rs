@@ -295,6 +295,11 @@ impl Training for Quantised {
         Box::new(planner)
     }
 
+    fn notes(&self) -> Vec<String> {
+        let late = self.options.gradients.note(&self.setting, self.epochs());
+        late.into_iter().collect()
+    }
+
     fn plans_exactly(&self) -> bool {
         self.options.adaptive.is_none()
     }

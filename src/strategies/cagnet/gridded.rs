@@ -156,6 +156,11 @@ impl Training for Fitted {
         })
     }
 
+    fn notes(&self) -> Vec<String> {
+        let late = self.gradients.note(&self.setting, self.epochs());
+        late.into_iter().collect()
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let nodes = self.nodes[self.grid.place(worker.rank()).0].clone();
         let all = (0_u32..).take(nodes.len());

@@ -142,6 +142,13 @@ impl Training for Clusters {
         ))
     }
 
+    fn notes(&self) -> Vec<String> {
+        let late = self
+            .gradients
+            .note(&self.setting, self.epochs() * self.deal.steps());
+        late.into_iter().collect()
+    }
+
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut program = Dealt {
             deal: &self.deal,

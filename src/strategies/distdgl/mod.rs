@@ -215,16 +215,19 @@ impl Training for Fetching {
         ))
     }
 
-    fn note(&self) -> Option<String> {
+    fn notes(&self) -> Vec<String> {
         let row = 4.0 * self.setting.model.features() as f64;
         let asked = matches!(self.cache, CacheSize::Bytes(_));
         let none = asked && self.rooms.iter().all(|&rows| rows == 0);
-        none.then(|| {
+        let none = none.then(|| {
             format!(
                 "its cache holds no row: the features of a node take {}",
                 digits::bytes(row)
             )
-        })
+        });
+        let steps = self.setting.training.epochs * self.steps();
+        let late = self.gradients.note(&self.setting, steps);
+        none.into_iter().chain(late).collect()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {

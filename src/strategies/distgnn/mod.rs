@@ -141,14 +141,16 @@ impl Training for Fitted {
         plan::planner(self)
     }
 
-    fn note(&self) -> Option<String> {
+    fn notes(&self) -> Vec<String> {
         let (epochs, delay) = (self.epochs(), self.options.delay);
-        (delay >= epochs && self.setting.workers() > 1).then(|| {
+        let unused = (delay >= epochs && self.setting.workers() > 1).then(|| {
             format!(
                 "what its workers send is never used: delay = {delay}, and it trains for {}",
                 counted(epochs as u64, "epoch")
             )
-        })
+        });
+        let late = self.options.gradients.note(&self.setting, epochs);
+        unused.into_iter().chain(late).collect()
     }
 
     fn saves(&self) -> Result<(), String> {

@@ -231,6 +231,11 @@ impl Training for Fitted {
         ))
     }
 
+    fn notes(&self) -> Vec<String> {
+        let late = self.options.gradients.note(&self.setting, self.epochs());
+        late.into_iter().collect()
+    }
+
     fn plans_exactly(&self) -> bool {
         !self.options.tune
     }

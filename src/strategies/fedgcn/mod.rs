@@ -202,14 +202,15 @@ impl Training for FedGcnTraining {
         EpochKind::Round
     }
 
-    fn note(&self) -> Option<String> {
+    fn notes(&self) -> Vec<String> {
         let (absent, clients) = (self.options.absent, self.setting.workers());
-        (absent > 0.0 && self.options.drop_out(clients) == 0).then(|| {
+        let nobody = (absent > 0.0 && self.options.drop_out(clients) == 0).then(|| {
             format!(
                 "nobody drops out: absent = {absent} of {}, rounded down",
                 counted(clients as u64, "client")
             )
-        })
+        });
+        nobody.into_iter().collect()
     }
 
     fn planner(&self) -> Box<dyn Planner> {

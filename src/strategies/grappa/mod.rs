@@ -207,6 +207,26 @@ impl Sweeping {
         self.weighing.normalise == Normalise::Rho
     }
 
+    /// What to know where chunks stay, though a schedule asks for them to be dealt again.
+    fn note_on_chunks(&self) -> Option<String> {
+        let (epochs, every) = (self.epochs(), self.options.repartition_every());
+        if self.options.schedule == Schedule::Fixed || self.setting.workers() < 2 {
+            return None;
+        }
+        let why = if epochs <= every {
+            let epochs = counted(epochs as u64, "epoch");
+            format!("repartition_every = {every}, and it trains for {epochs}")
+        } else if self.options.schedule == Schedule::Sweep && self.only_partner() {
+            "of two workers each has the other's chunk beside its own; `chunks` above 2 deals more"
+                .to_owned()
+        } else {
+            return None;
+        };
+        Some(format!(
+            "its chunks are dealt in the first epoch and never again: {why}"
+        ))
+    }
+
     /// Steps of the whole training, which matter where a sum of gradients does not follow on each.
     fn steps(&self) -> usize {
         if self.options.gradients.every == 1 {
@@ -305,23 +325,9 @@ impl Training for Sweeping {
         Ok(())
     }
 
-    fn note(&self) -> Option<String> {
-        let (epochs, every) = (self.epochs(), self.options.repartition_every());
-        if self.options.schedule == Schedule::Fixed || self.setting.workers() < 2 {
-            return None;
-        }
-        let why = if epochs <= every {
-            let epochs = counted(epochs as u64, "epoch");
-            format!("repartition_every = {every}, and it trains for {epochs}")
-        } else if self.options.schedule == Schedule::Sweep && self.only_partner() {
-            "of two workers each has the other's chunk beside its own; `chunks` above 2 deals more"
-                .to_owned()
-        } else {
-            return None;
-        };
-        Some(format!(
-            "its chunks are dealt in the first epoch and never again: {why}"
-        ))
+    fn notes(&self) -> Vec<String> {
+        let late = self.options.gradients.note(&self.setting, self.steps());
+        self.note_on_chunks().into_iter().chain(late).collect()
     }
 
     fn saves(&self) -> Result<(), String> {

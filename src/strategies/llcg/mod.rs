@@ -186,8 +186,11 @@ impl Training for LlcgTraining {
         EpochKind::Round
     }
 
-    fn note(&self) -> Option<String> {
-        self.options.note_on_rounds(&self.steps)
+    fn notes(&self) -> Vec<String> {
+        self.options
+            .note_on_rounds(&self.steps)
+            .into_iter()
+            .collect()
     }
 
     fn planner(&self) -> Box<dyn Planner> {

@@ -245,28 +245,26 @@ impl Training for RowTraining {
         partition_parallel_with(worker, sent, self.when(), &mut memory)
     }
 
-    fn note(&self) -> Option<String> {
+    fn notes(&self) -> Vec<String> {
         let epochs = self.epochs();
         let every = self
             .exchange
             .repartition
             .every
             .filter(|&every| every >= epochs);
-        let trains = format!("and it trains for {}", counted(epochs as u64, "epoch"));
-        let stay = every
-            .map(|every| format!("no node changes workers: repartition_every = {every}, {trains}"));
+        let stay = every.map(|every| {
+            let epochs = counted(epochs as u64, "epoch");
+            format!(
+                "no node changes workers: repartition_every = {every}, and it trains for {epochs}"
+            )
+        });
         let crosses = self.exchange.crosses && self.setting.workers() > 1;
         let ratio = crosses
             .then(|| self.wires.note(&self.setting.model))
             .flatten();
-        // In mini-batches an epoch has several steps.
-        let whole = self.setting.batches.is_none() && self.setting.workers() > 1;
-        let every = self.exchange.gradients.every;
-        let late = (whole && every > 1 && every >= epochs).then(|| {
-            format!("its workers agree at the end alone: gradients.every = {every}, {trains}")
-        });
-        let notes: Vec<String> = ratio.into_iter().chain(stay).chain(late).collect();
-        (!notes.is_empty()).then(|| notes.join("; "))
+        let steps = epochs * self.setting.steps().count();
+        let late = self.exchange.gradients.note(&self.setting, steps);
+        ratio.into_iter().chain(stay).chain(late).collect()
     }
 
     fn saves(&self) -> Result<(), String> {

@@ -50,9 +50,11 @@ use super::clients_plan::{
 use super::one_hop::{Best, Reads};
 use super::perceptron::{Perceptron, aggregation};
 use super::rounds::Rounds;
-use super::{Clients, initial};
+use super::{Clients, initial, note_on_model};
 use crate::graph::Features;
-use crate::model::{Aggregation, Block, Input, ModelSpec, NamedParameter, Targets, mean_targets};
+use crate::model::{
+    Aggregation, Block, Input, ModelSpec, NamedParameter, NormKind, Targets, mean_targets,
+};
 use crate::sim::{Activity, EpochReport, Planner, Setting, SimError, Worker};
 use crate::strategies::{EpochKind, Training};
 
@@ -78,6 +80,12 @@ impl Training for Clients {
 
     fn epoch_kind(&self) -> EpochKind {
         EpochKind::SubModel
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let model = &self.setting.model;
+        let own = note_on_model(model, NormKind::None, model.kind.activation());
+        own.into_iter().collect()
     }
 
     fn planner(&self) -> Box<dyn Planner> {

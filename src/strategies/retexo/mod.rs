@@ -70,7 +70,7 @@ use super::{
     Training, options,
 };
 use crate::graph::PartitionSpec;
-use crate::model::{LayerSpec, ModelSpec, NamedParameter, named_parameters};
+use crate::model::{Activation, LayerSpec, ModelSpec, NamedParameter, NormKind, named_parameters};
 use crate::sim::Setting;
 use rounds::Rounds;
 
@@ -204,6 +204,27 @@ impl Strategy for Retexo {
             }
         }
     }
+}
+
+/// What to know where `[model]` asks for layers of another kind than the sub-models have, which are
+/// normalised so and end so.
+fn note_on_model(model: &ModelSpec, norm: NormKind, activation: Activation) -> Option<String> {
+    let another = [model.kind.activation(), activation];
+    let asked = [
+        ("residual", model.residual),
+        ("norm", ![NormKind::None, norm].contains(&model.norm)),
+        ("activation", !another.contains(&model.activation)),
+    ];
+    let asked: Vec<String> = (asked.iter().filter(|(_, asked)| *asked))
+        .map(|(key, _)| format!("model.{key}"))
+        .collect();
+    (!asked.is_empty()).then(|| {
+        let verb = if asked.len() == 1 { "is" } else { "are" };
+        format!(
+            "its sub-models are the paper's: {} {verb} for others alone",
+            asked.join(" and ")
+        )
+    })
 }
 
 /// The parameters of the sub-models, with the number of its sub-model before the name of each.

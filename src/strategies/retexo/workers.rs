@@ -8,11 +8,11 @@ use super::one_hop::{Best, OneHop, Reads};
 use super::rounds::Rounds;
 use super::sub_model::SubModel;
 use super::workers_plan::WorkersPlanner;
-use super::{Workers, initial};
+use super::{Workers, initial, note_on_model};
 use crate::graph::Steps;
 use crate::model::{
-    Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter, parameter_count, parameters,
-    with_parameters,
+    Activation, Aggregation, Dropout, Input, Matrix, ModelSpec, NamedParameter, NormKind,
+    parameter_count, parameters, with_parameters,
 };
 use crate::net::{CodingError, TrafficKind};
 use crate::sim::{
@@ -35,6 +35,16 @@ impl Training for Workers {
 
     fn epoch_kind(&self) -> EpochKind {
         EpochKind::SubModel
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let model = &self.setting.model;
+        let own = note_on_model(model, NormKind::Layer, Activation::Relu);
+        // The least of any sub-model's.
+        let rounds = (0..model.layers()).map(|layer| self.rounds.of(layer));
+        let steps = rounds.min().unwrap_or(0) * self.setting.steps().count();
+        let late = self.gradients.note(&self.setting, steps);
+        own.into_iter().chain(late).collect()
     }
 
     fn planner(&self) -> Box<dyn Planner> {

@@ -4,6 +4,8 @@ use serde::Deserialize;
 
 use super::super::codec_choice::name_or_table;
 use super::super::schedule::HIGHEST_RATIO;
+use crate::digits::counted;
+use crate::sim::Setting;
 use crate::strategies::OptionError;
 
 /// How parameter gradients become the step that all workers take. The default is an all-reduce of
@@ -229,6 +231,17 @@ impl Gradients {
             "sums the gradients of a layer while those of the layers below are not there yet, and `gradients` asks for all of \
              them at once, or not in every step: leave out one of the two",
         ))
+    }
+
+    /// What to know where workers sum nothing before the last of all their steps.
+    pub(crate) fn note(&self, setting: &Setting, steps: usize) -> Option<String> {
+        let every = self.every;
+        (every > 1 && every >= steps && setting.workers() > 1).then(|| {
+            let steps = counted(steps as u64, "step");
+            format!(
+                "its workers agree at the end alone: gradients.every = {every}, and it takes {steps}"
+            )
+        })
     }
 
     /// Whether there is a sum after this step of so many.
