@@ -204,7 +204,11 @@ fn rest(advice: &Advice) -> String {
     }
     let changes = advice.changes.iter().map(|change| {
         let changed = changes::changed(change, &advice.ranking);
-        (change.to.name().to_owned(), changed)
+        let name = match change.to.name() {
+            name if change.workers == advice.workers => name.to_owned(),
+            name => format!("{name} ({})", change.workers),
+        };
+        (name, changed)
     });
     let unasked = advice.unasked.iter().map(|unasked| {
         let why = format!("cannot be asked: {}", unasked.why);
@@ -226,7 +230,8 @@ fn rows(pairs: impl Iterator<Item = (String, String)>) -> Vec<Vec<String>> {
 }
 
 fn table(ranking: &[Advised]) -> String {
-    let probed = ranking.iter().any(|advised| advised.probe.is_some());
+    let asked = |advised: &Advised| advised.probe.is_some() || advised.unprobed.is_some();
+    let probed = ranking.iter().any(asked);
     let mut header = vec![
         "strategy",
         "time",
@@ -250,7 +255,7 @@ fn table(ranking: &[Advised]) -> String {
                 factor(projection.simulated_seconds / first),
                 node_data(projection),
                 bytes(parameters(projection) as f64),
-                seconds(projection.machine_hours * 3600.0),
+                upper(projection, seconds(projection.machine_hours * 3600.0)),
                 memory(projection),
             ];
             if probed {
@@ -276,11 +281,10 @@ fn parameters(projection: &Projection) -> u64 {
 fn reason(advised: &Advised) -> String {
     let projection = &advised.projection;
     let node = projection.payload_of(TrafficKind::is_node_data);
-    let parameters = parameters(projection);
     let much = match (node, moved(projection)) {
         (0, 0) => "No node data cross the network".to_owned(),
-        (0, moved) => format!("Moving the graph takes {}", against(moved, parameters)),
-        (node, _) => format!("Node data are {}", against(node, parameters)),
+        (0, moved) => format!("Moving the graph takes {}", against(moved, projection)),
+        (node, _) => format!("Node data are {}", against(node, projection)),
     };
     let share = |part: f64| part / projection.simulated_seconds.max(f64::MIN_POSITIVE);
     let waits = share(projection.exposed_communication_seconds);
@@ -313,13 +317,16 @@ fn unsure(projection: &Projection) -> Option<String> {
 }
 
 /// A number of bytes, and how many times as many that is as the bytes of models and gradients.
-fn against(part: u64, parameters: u64) -> String {
+fn against(part: u64, projection: &Projection) -> String {
     let size = bytes(part as f64);
+    let parameters = parameters(projection);
     if parameters == 0 {
         return size;
     }
     let times = digits(part as f64 / parameters as f64);
-    format!("{size}, {times} times the gradients")
+    let sums = projection.payload_of(|kind| kind == TrafficKind::ParameterGradient);
+    let what = if sums > 0 { "gradients" } else { "models" };
+    format!("{size}, {times} times the {what}")
 }
 
 /// Mean and deviation over the seeds of a probe.
@@ -368,6 +375,9 @@ fn notes(ranking: &[Advised]) -> String {
         probe.is_some_and(|probe| probe.learnt_nothing == Some(true))
     });
     for advised in ranking {
+        if let Some(why) = &advised.unprobed {
+            let _ = writeln!(notes, "note: {}: no probe of it: {why}", advised.strategy);
+        }
         for note in &advised.projection.notes {
             let _ = writeln!(notes, "note: {}: {note}", advised.strategy);
         }

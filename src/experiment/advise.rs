@@ -76,6 +76,9 @@ pub(crate) struct Advised {
     /// Accuracy of a short training on a small part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<probe::Probed>,
+    /// Why there is none, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unprobed: Option<String>,
 }
 
 /// A strategy that cannot be advised.
@@ -107,6 +110,8 @@ pub(crate) enum Why {
 pub(crate) struct Change {
     /// What is different.
     pub to: Other,
+    /// How many workers there are then, but for entries that have their own.
+    pub workers: usize,
     /// Strategies that fit then and their times in seconds, the fastest first.
     pub ranking: Vec<(String, f64)>,
     /// Those that do not go with it.
@@ -261,6 +266,14 @@ impl Adviser<'_> {
     fn setting(&mut self, setting: &str, listed: &[&Cell]) -> Result<Advice, Error> {
         let (mut ranking, mut left_out, mut too_large) = (Vec::new(), Vec::new(), Vec::new());
         let mut failed = None;
+        if listed.iter().all(|cell| !cell.strategy.with.is_empty()) {
+            let what = "each entry of the file has settings of its own in `with`, and there are none for strategies that it does not \
+                        have: one without, such as { kind = \"full\" }, would have all others join";
+            left_out.push(LeftOut {
+                strategy: "all others".to_owned(),
+                why: Why::Refused(what.to_owned()),
+            });
+        }
         for candidate in candidates(listed, self.registry) {
             let strategy = candidate.cell.strategy.label.clone();
             (self.hear)(Heard::Begins(&candidate.cell.name));
@@ -291,6 +304,7 @@ impl Adviser<'_> {
                 batches: cell.settings.training.batch.is_some(),
                 projection,
                 probe: None,
+                unprobed: None,
             };
             ranking.push((cell, advised));
         }
@@ -322,7 +336,11 @@ impl Adviser<'_> {
             let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
             for (cell, advised) in cells.iter().zip(&mut advice.ranking) {
                 (self.hear)(Heard::Begins(&format!("{}, a probe", cell.name)));
-                advised.probe = Some(probe.of(cell, self.seed, self.base, &mut samples)?);
+                // What does not go with a sample is ranked all the same.
+                match probe.of(cell, self.seed, self.base, &mut samples) {
+                    Ok(probed) => advised.probe = Some(probed),
+                    Err(error) => advised.unprobed = Some(what(&error)),
+                }
             }
         }
         cells.append(&mut too_large);
@@ -393,8 +411,8 @@ impl Adviser<'_> {
                 (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
                 let found = match self.next_to(to, cell) {
                     Ok(Some(found)) => found,
-                    // A graph in numbers may have no such parts, and what is left ranks nothing.
-                    Ok(None) | Err(_) if place == 0 && to.cuts() => break,
+                    // They are such parts already.
+                    Ok(None) if place == 0 && to.cuts() => break,
                     nothing => {
                         refused.push(cell.strategy.label.clone());
                         hindered = hindered.or(nothing.err());
@@ -410,8 +428,10 @@ impl Adviser<'_> {
             ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
             // A network changes no memory: that nothing fits is said where workers are others.
             if exists && !(ranking.is_empty() && to.network() != 1.0) {
+                let now = &cells[0].settings.partition;
                 changes.push(Change {
                     to,
+                    workers: to.partition(now).map_or(now.workers, |parts| parts.workers),
                     ranking,
                     refused,
                 });

@@ -6,6 +6,7 @@
 //! engine, and the program itself. A run with another address is another run; a file that is cut
 //! short or altered is none.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -205,7 +206,8 @@ impl Archive {
     /// # Errors
     /// The file system's.
     pub(super) fn keep_only(&self, addresses: &[Address]) -> io::Result<()> {
-        let wanted: Vec<PathBuf> = addresses.iter().map(|address| self.path(address)).collect();
+        let wanted: BTreeSet<PathBuf> =
+            addresses.iter().map(|address| self.path(address)).collect();
         let entries = match fs::read_dir(&self.folder) {
             // No run has finished.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -83,8 +83,7 @@ pub(crate) struct Comparison {
 pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
     let mut comparison = Comparison::default();
     for cell in cells(first) {
-        let theirs = finished(other, cell).count();
-        if theirs == 0 {
+        if finished(other, cell).next().is_none() {
             if other.iter().all(|run| run.cell != cell) {
                 comparison.first_only.push(cell.to_owned());
             }
@@ -93,7 +92,11 @@ pub(crate) fn compare(first: &[RunRow], other: &[RunRow]) -> Comparison {
         let pairs: Vec<(&RunRow, &RunRow)> = finished(first, cell)
             .filter_map(|a| Some((a, finished(other, cell).find(|b| b.seed == a.seed)?)))
             .collect();
-        comparison.unpaired += finished(first, cell).count() + theirs - 2 * pairs.len();
+        let alone = |own, theirs| {
+            let lacks = |run: &&RunRow| finished(theirs, cell).all(|one| one.seed != run.seed);
+            finished(own, cell).filter(lacks).count()
+        };
+        comparison.unpaired += alone(first, other) + alone(other, first);
         for measure in MEASURES {
             let (mut values, mut alone) = (Vec::new(), 0);
             for (a, b) in &pairs {

@@ -1,16 +1,36 @@
 //! How long an experiment will take: from a measured epoch of each strategy before it begins, and
 //! from what its runs have taken since.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One run that is to be done.
-#[derive(Clone, Debug)]
-struct Run {
-    cell: String,
+/// The runs of a cell that are to be done.
+#[derive(Clone, Debug, Default)]
+struct Runs {
     strategy: String,
+    /// Of each of them.
     epochs: usize,
-    /// Seconds that it took; none before it has ended.
-    took: Option<f64>,
+    left: usize,
+    done: Spent,
+}
+
+/// What runs took that have finished.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    seconds: f64,
+    epochs: usize,
+}
+
+impl Spent {
+    fn add(&mut self, seconds: f64, epochs: usize) {
+        self.seconds += seconds;
+        self.epochs += epochs;
+    }
+
+    /// Seconds of so many epochs; none if none has been done.
+    fn of(self, epochs: usize) -> Option<f64> {
+        (self.epochs > 0).then(|| self.seconds / self.epochs as f64 * epochs as f64)
+    }
 }
 
 /// What a trial of a strategy took.
@@ -25,19 +45,20 @@ struct Trial {
 /// What is known of the time that is left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outlook {
-    runs: Vec<Run>,
-    trials: Vec<(String, Trial)>,
+    /// By the cell's name.
+    cells: BTreeMap<String, Runs>,
+    /// By the strategy's label.
+    strategies: BTreeMap<String, Spent>,
+    trials: BTreeMap<String, Trial>,
 }
 
 impl Outlook {
-    /// Adds a run at the end.
+    /// Adds a run.
     pub(super) fn add(&mut self, cell: &str, strategy: &str, epochs: usize) {
-        self.runs.push(Run {
-            cell: cell.to_owned(),
-            strategy: strategy.to_owned(),
-            epochs,
-            took: None,
-        });
+        let runs = self.cells.entry(cell.to_owned()).or_default();
+        strategy.clone_into(&mut runs.strategy);
+        runs.epochs = epochs;
+        runs.left += 1;
     }
 
     /// Notes when the epochs of a trial ended, in seconds from its start.
@@ -49,48 +70,42 @@ impl Outlook {
             1 => first,
             count => (last - first) / (count - 1) as f64,
         };
-        self.trials
-            .push((strategy.to_owned(), Trial { first, epoch }));
+        let trial = Trial { first, epoch };
+        self.trials.entry(strategy.to_owned()).or_insert(trial);
     }
 
-    /// Notes what a run of the cell took, if it was one to be done, and returns the seconds that
-    /// are left.
+    /// Notes that a run of the cell, which was one to be done, has ended, and what it took if it
+    /// has finished and not failed. Returns the seconds that are left.
     pub(super) fn ended(&mut self, cell: &str, took: Option<Duration>) -> Option<f64> {
-        let mut runs = self.runs.iter_mut();
-        let run = runs.find(|run| run.cell == cell && run.took.is_none());
-        if let (Some(run), Some(took)) = (run, took) {
-            run.took = Some(took.as_secs_f64());
+        if let Some(runs) = self.cells.get_mut(cell) {
+            runs.left = runs.left.saturating_sub(1);
+            if let Some(took) = took {
+                let (seconds, epochs) = (took.as_secs_f64(), runs.epochs);
+                runs.done.add(seconds, epochs);
+                let all = self.strategies.entry(runs.strategy.clone()).or_default();
+                all.add(seconds, epochs);
+            }
         }
         self.left()
     }
 
     /// Seconds that are left; none where nothing is known of one of the runs.
     pub(super) fn left(&self) -> Option<f64> {
-        let to_come = self.runs.iter().filter(|run| run.took.is_none());
-        to_come.map(|run| self.expected(run)).sum()
+        let to_come = self.cells.values().filter(|runs| runs.left > 0);
+        let expected = |runs: &Runs| Some(self.expected(runs)? * runs.left as f64);
+        to_come.map(expected).sum()
     }
 
     /// What a run will take: as runs of its cell did; else as those of its strategy, by the epoch;
     /// else as its trial says.
-    fn expected(&self, run: &Run) -> Option<f64> {
-        let mean = |of: &dyn Fn(&Run) -> bool| {
-            let (mut seconds, mut epochs) = (0.0, 0);
-            for done in self.runs.iter().filter(|done| of(done)) {
-                seconds += done.took.unwrap_or(0.0);
-                epochs += if done.took.is_some() { done.epochs } else { 0 };
-            }
-            (epochs > 0).then(|| seconds / epochs as f64 * run.epochs as f64)
-        };
+    fn expected(&self, runs: &Runs) -> Option<f64> {
+        let (strategy, epochs) = (&runs.strategy, runs.epochs);
+        let alike = || self.strategies.get(strategy)?.of(epochs);
         let trial = || {
-            let known = self
-                .trials
-                .iter()
-                .find(|(strategy, _)| *strategy == run.strategy);
-            known.map(|(_, trial)| trial.first + trial.epoch * run.epochs.saturating_sub(1) as f64)
+            let known = self.trials.get(strategy)?;
+            Some(known.first + known.epoch * epochs.saturating_sub(1) as f64)
         };
-        mean(&|done| done.cell == run.cell)
-            .or_else(|| mean(&|done| done.strategy == run.strategy))
-            .or_else(trial)
+        runs.done.of(epochs).or_else(alike).or_else(trial)
     }
 }
 
@@ -115,14 +130,19 @@ mod tests {
         assert_eq!(outlook.left(), Some(3.0 * 13.0 + 6.0));
         let after = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!(outlook.ended("2 full", after(22)), Some(22.0 + 22.0 + 6.0));
-        assert_eq!(
-            outlook.ended("2 full", None),
-            Some(50.0),
-            "a run that was kept"
-        );
         outlook.ended("2 full", after(44));
         // The other cell is not known yet: by the mean epoch of the strategy.
         assert_eq!(outlook.left(), Some(33.0 + 6.0));
+        assert_eq!(
+            outlook.left(),
+            outlook.ended("a cell of no run to be done", None)
+        );
+        let mut failing = outlook.clone();
+        assert_eq!(
+            failing.ended("4 full", None),
+            Some(6.0),
+            "it says nothing of others"
+        );
         outlook.ended("4 grappa", after(1));
         outlook.ended("4 full", after(1));
         assert_eq!(outlook.left(), Some(0.0));

@@ -16,7 +16,8 @@ pub(super) fn note(tables: &Tables) -> Option<String> {
     // One worker alone sends nothing, and fewer epochs send less: who is compared has as many.
     let setting = |run: &RunRow| (run.seed, run.workers, run.epochs, run.sweep.clone());
     let more = |run: &&RunRow| {
-        let beside = |full: &&RunRow| full.kind() == "full" && setting(full) == setting(run);
+        let keeps = |full: &RunRow| full.kind() == "full" && !resend.contains(&full.key());
+        let beside = |full: &&RunRow| keeps(full) && setting(full) == setting(run);
         let pairs = tables.runs.iter().filter(beside);
         let mut pairs = pairs.filter_map(|full| Some((run.measured?, full.measured?)));
         pairs.any(|(own, full)| {

@@ -25,7 +25,7 @@ use field::Field;
 pub use field::{ColumnKind, Values};
 pub use projected::{BesideRow, ProjectionRow};
 pub use quantity::Quantity;
-pub(crate) use run::{OfRun, RunKey, metric_title};
+pub(crate) use run::{OfRun, RunKey, is_nothing, metric_title};
 pub use sweep::Sweep;
 pub use table::{ColumnSpec, Row, RowError};
 use table::{Rest, height, spec, table};

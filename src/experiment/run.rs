@@ -262,7 +262,12 @@ impl Runner<'_> {
         ended: Result<Ended, Failing>,
         (took, marks): (Option<Duration>, bool),
     ) -> Result<(), RunError> {
-        if let Some(left) = state.outlook.ended(&job.cell.name, took) {
+        // Of a run that was kept nothing was to come.
+        let left = match took {
+            Some(_) => (state.outlook).ended(&job.cell.name, took.filter(|_| ended.is_ok())),
+            None => state.outlook.left(),
+        };
+        if let Some(left) = left {
             state.progress.outlook(left / self.jobs as f64);
         }
         let goes_on =

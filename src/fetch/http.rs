@@ -243,6 +243,8 @@ impl<'a> Client<'a> {
         let mut buffer = vec![0; 1 << 16];
         let (mut have, mut head) = (promise.start, Vec::new());
         let (mut since, mut seen) = (Instant::now(), 0);
+        // Some answers do not say how long they are.
+        let most = promise.whole.or(job.file.bytes);
         loop {
             let read = match body.read(&mut buffer) {
                 Ok(read) => read,
@@ -260,11 +262,8 @@ impl<'a> Client<'a> {
                 break;
             }
             have += read as u64;
-            if promise.whole.is_some_and(|whole| have > whole) {
-                let what = format!(
-                    "has more than the {} bytes of the file",
-                    promise.whole.unwrap_or(0)
-                );
+            if let Some(most) = most.filter(|&most| have > most) {
+                let what = format!("has more than the {most} bytes of the file");
                 return Err(wrong(job.part, what));
             }
             file.write_all(&buffer[..read]).map_err(writing(job.part))?;

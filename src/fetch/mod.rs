@@ -185,9 +185,9 @@ impl Fetch<'_> {
         };
         let path = staging.file(file.name());
         if path.is_file() {
-            // Whole since an earlier attempt, in which another file of the set failed; by the sum
-            // that it had to have then.
-            if self.sum.is_none() || check::whole(&path, file, sum.as_ref()).is_ok() {
+            // Whole since an earlier attempt, in which another file of the set failed; perhaps by
+            // another sum than it has to have now.
+            if check::whole(&path, file, sum.as_ref()).is_ok() {
                 return Ok(path);
             }
             fs::remove_file(&path).map_err(writing(&path))?;
@@ -244,10 +244,12 @@ impl Fetch<'_> {
         for (path, file) in files.iter().zip(&set.files) {
             let bytes = path.metadata().map_err(writing(path))?.len();
             let sum = self.sum_of(file)?.map_or_else(|| Sum::sha256(path), Ok)?;
-            account += &format!(
-                "[[file]]\nfrom = {:?}\nbytes = {bytes}\nsum = \"{sum}\"\n",
-                file.at
-            );
+            let from = match &self.from {
+                Some(Source::Folder(_)) => path.display().to_string(),
+                Some(Source::Mirror(base)) => below(base, file.name()),
+                None => file.at.clone(),
+            };
+            account += &format!("[[file]]\nfrom = {from:?}\nbytes = {bytes}\nsum = \"{sum}\"\n");
             if file.sum.is_none() {
                 let name = file.name();
                 self.watch.say(&format!(

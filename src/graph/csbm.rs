@@ -55,7 +55,7 @@ pub(super) fn generate(
     seed: u64,
     room: Option<&Room>,
 ) -> Result<RawDataset, GraphError> {
-    let blocks = blocks(nodes, classes, width, model, seed, room)?;
+    let blocks = blocks(nodes, classes, model, seed, room)?;
     let graph = blocks.graph(model, seed, room)?;
     let means = means(classes, width, model.feature_signal, seed);
     let spare = room.map_or(u64::MAX, Room::spare);
@@ -89,7 +89,7 @@ pub(super) fn outline(
     model: Contextual,
     seed: u64,
 ) -> Result<RawDataset, GraphError> {
-    let blocks = blocks(nodes, classes, width, model, seed, None)?;
+    let blocks = blocks(nodes, classes, model, seed, None)?;
     let values = Vec::new();
     let graph = blocks.graph(model, seed, None)?;
     Ok(blocks.data(model, graph, Features::Dense { width, values }))
@@ -109,12 +109,10 @@ struct Blocks {
 fn blocks(
     nodes: usize,
     classes: usize,
-    width: usize,
     model: Contextual,
     seed: u64,
     room: Option<&Room>,
 ) -> Result<Blocks, GraphError> {
-    check(nodes, classes, width, model)?;
     if let Some(room) = room {
         room.check(nodes, 0)?;
     }
@@ -156,44 +154,6 @@ fn draw_propensity(model: Contextual, nodes: usize, random: &mut impl Rng) -> f6
     // 1 − u lies in (0, 1].
     let drawn = (1.0 - random.random::<f64>()).powf(-1.0 / (exponent - 1.0));
     drawn.min((nodes as f64 / model.degree.max(1.0)).sqrt().max(1.0))
-}
-
-fn check(nodes: usize, classes: usize, width: usize, model: Contextual) -> Result<(), GraphError> {
-    let refuse = |key, what: String| Err(GraphError::synthetic(key, what));
-    let Contextual {
-        degree,
-        homophily,
-        feature_signal,
-        power_law,
-    } = model;
-    if classes < 2 {
-        return refuse("classes", format!("{classes} must be at least 2"));
-    }
-    if width + 1 < classes {
-        let what = format!("{width} columns are too few for {classes} classes: one less at least");
-        return refuse("features", what);
-    }
-    if !(degree >= 0.0 && degree <= nodes as f64 / classes as f64) {
-        let most = nodes / classes;
-        return refuse(
-            "degree",
-            format!("{degree} is not between 0 and the {most} nodes of a class"),
-        );
-    }
-    if !(0.0..=1.0).contains(&homophily) {
-        return refuse("homophily", format!("{homophily} is not between 0 and 1"));
-    }
-    if !(feature_signal >= 0.0 && feature_signal.is_finite()) {
-        return refuse(
-            "feature_signal",
-            format!("{feature_signal} must be 0 or more"),
-        );
-    }
-    if power_law.is_some_and(|exponent| !(exponent > 2.0 && exponent.is_finite())) {
-        let what = "must be above 2: with less the mean degree has no bound".to_owned();
-        return refuse("power_law", what);
-    }
-    Ok(())
 }
 
 impl Blocks {
@@ -441,29 +401,5 @@ mod tests {
         let plan = outline(300, 2, 3, model(0.7, 1.0, Some(3.0)), 1).unwrap();
         assert_eq!((&plan.graph, &plan.labels), (&one.graph, &one.labels));
         assert!(plan.reading.notes.is_empty() && !one.reading.notes.is_empty());
-    }
-
-    #[test]
-    fn numbers_that_cannot_be_are_refused_by_key() {
-        for (classes, width, model, key) in [
-            (1, 6, model(0.5, 1.0, None), "classes"),
-            (4, 2, model(0.5, 1.0, None), "features"),
-            (2, 6, model(1.5, 1.0, None), "homophily"),
-            (2, 6, model(0.5, -1.0, None), "feature_signal"),
-            (2, 6, model(0.5, 1.0, Some(2.0)), "power_law"),
-            (
-                2,
-                6,
-                Contextual {
-                    degree: 11_000.0,
-                    ..model(0.5, 1.0, None)
-                },
-                "degree",
-            ),
-        ] {
-            let error = generate(NODES, classes, width, model, 0, None).unwrap_err();
-            let start = format!("dataset.synthetic: {key}: ");
-            assert!(error.to_string().starts_with(&start), "{error}");
-        }
     }
 }

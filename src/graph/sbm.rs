@@ -38,13 +38,6 @@ pub(super) fn generate(
     };
     let inside = probability("degree_within", within, block - 1.0)?;
     let across = probability("degree_between", between, nodes as f64 - block)?;
-    if !(noise >= 0.0 && noise.is_finite()) {
-        return Err(GraphError::synthetic(
-            "noise",
-            format!("{noise} must be 0 or more"),
-        ));
-    }
-
     // `synthetic` has checked that node numbers fit.
     let mut order: Vec<u32> = (0_u32..).take(nodes).collect();
     let mut random = stream(seed, Purpose::Graph, 0, 0);

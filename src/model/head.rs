@@ -12,7 +12,7 @@
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend is kept for those who name it
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata};
 use burn::tensor::{Slice, Tensor};
 
@@ -27,7 +27,7 @@ fn first(rows: usize) -> [Slice; 2] {
 /// The way back on a backend.
 pub(crate) trait HeadKernels: Backend {
     /// `g [some, width]` with zeros below, `[rows, width]`.
-    fn with_zeros_below(g: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
+    fn with_zeros_below(g: Float<Self>, rows: usize) -> Float<Self> {
         let [some, width] = g.shape().dims();
         let zeros = Self::float_zeros([rows, width].into(), &g.device(), g.dtype().into());
         Self::float_slice_assign(zeros, &first(some), g)
@@ -38,7 +38,7 @@ pub(crate) trait HeadKernels: Backend {
 impl HeadKernels for burn_cubecl::CubeBackend {}
 
 impl<B: Host> HeadKernels for B {
-    fn with_zeros_below(g: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
+    fn with_zeros_below(g: Float<Self>, rows: usize) -> Float<Self> {
         let width = g.shape()[1];
         B::tensor(copied(&B::values(g), rows * width), [rows, width])
     }
@@ -48,7 +48,7 @@ on_every_backend! {
     /// The first rows as an operation of a tensor backend.
     pub(crate) trait HeadBackend: Backend {
         /// See [`first_rows`].
-        fn first_rows(x: FloatTensor<Self>, rows: usize) -> FloatTensor<Self>;
+        fn first_rows(x: Float<Self>, rows: usize) -> Float<Self>;
     }
 }
 
@@ -69,13 +69,13 @@ pub(super) fn first_rows(x: Tensor<2>, rows: usize) -> Tensor<2> {
 }
 
 impl<B: HeadKernels> HeadBackend for B {
-    fn first_rows(x: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
+    fn first_rows(x: Float<Self>, rows: usize) -> Float<Self> {
         B::float_slice(x, &first(rows))
     }
 }
 
 impl<B: HeadKernels, C: CheckpointStrategy> HeadBackend for Autodiff<B, C> {
-    fn first_rows(x: FloatTensor<Self>, rows: usize) -> FloatTensor<Self> {
+    fn first_rows(x: Float<Self>, rows: usize) -> Float<Self> {
         operation::<B, C, _, 1>(
             [x],
             |[x]| {

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::{Deref, Range};
 
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Backend, Flex, TensorMetadata};
 use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
@@ -22,13 +22,13 @@ pub(crate) trait Host: Backend {
     type Values: Deref<Target = [f32]>;
 
     /// Reads a tensor.
-    fn values(tensor: FloatTensor<Self>) -> Self::Values;
+    fn values(tensor: Float<Self>) -> Self::Values;
 
     /// A tensor of these values and this shape.
-    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> FloatTensor<Self>;
+    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> Float<Self>;
 
     /// Changes the values of a matrix: in place if nobody else has it, else in a copy.
-    fn update(tensor: FloatTensor<Self>, change: impl FnOnce(&mut [f32])) -> FloatTensor<Self> {
+    fn update(tensor: Float<Self>, change: impl FnOnce(&mut [f32])) -> Float<Self> {
         let shape = tensor.shape();
         let mut values = Self::values(tensor).to_vec();
         change(&mut values);
@@ -54,7 +54,7 @@ impl Deref for FlexValues {
 impl Host for Flex {
     type Values = FlexValues;
 
-    fn values(tensor: FloatTensor<Self>) -> FlexValues {
+    fn values(tensor: Float<Self>) -> FlexValues {
         // Rows of a matrix lie one after another in it, and are read where they are.
         if tensor.as_slice::<f32>().is_some() {
             return FlexValues(tensor);
@@ -62,7 +62,7 @@ impl Host for Flex {
         FlexValues(tensor.to_contiguous())
     }
 
-    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> FloatTensor<Self> {
+    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> Float<Self> {
         FlexTensor::from_data(TensorData::new(values, shape))
     }
 
@@ -88,7 +88,7 @@ impl Host for Flex {
 impl Host for burn::backend::NdArray {
     type Values = Vec<f32>;
 
-    fn values(tensor: FloatTensor<Self>) -> Vec<f32> {
+    fn values(tensor: Float<Self>) -> Vec<f32> {
         let burn_ndarray::NdArrayTensor::F32(storage) = tensor else {
             // All tensors of this crate are made from f32 data.
             unreachable!("activations are f32")
@@ -96,7 +96,7 @@ impl Host for burn::backend::NdArray {
         storage.into_shared().iter().copied().collect()
     }
 
-    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> FloatTensor<Self> {
+    fn tensor(values: Vec<f32>, shape: [usize; 2]) -> Float<Self> {
         burn_ndarray::NdArrayTensor::from_data(TensorData::new(values, shape))
     }
 }

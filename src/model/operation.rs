@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend};
 
 /// An extension of the tensor backends, which [`Dispatch`](burn::backend::Dispatch) has on all that
@@ -24,12 +24,11 @@ macro_rules! on_every_backend {
 pub(super) use on_every_backend;
 
 /// A tensor of the differentiating backend.
-pub(super) type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
+pub(super) type Tracked<B, C> = Float<Autodiff<B, C>>;
 
 /// The way back of an operation: the gradients of its inputs, of those that are wanted, from that
 /// of its result and what was kept for it.
-pub(super) type Back<B, S, const N: usize> =
-    fn(FloatTensor<B>, S, [bool; N]) -> [Option<FloatTensor<B>>; N];
+pub(super) type Back<B, S, const N: usize> = fn(Float<B>, S, [bool; N]) -> [Option<Float<B>>; N];
 
 #[derive(Debug)]
 struct Way<B: Backend, S, const N: usize>(Back<B, S, N>);
@@ -56,7 +55,7 @@ impl<B: Backend, S: Clone + Debug + Send + 'static, const N: usize> Backward<B, 
 /// which is dropped at once where nobody will ask for gradients.
 pub(super) fn operation<B: Backend, C: CheckpointStrategy, S, const N: usize>(
     inputs: [Tracked<B, C>; N],
-    forth: impl FnOnce([FloatTensor<B>; N]) -> (FloatTensor<B>, S),
+    forth: impl FnOnce([Float<B>; N]) -> (Float<B>, S),
     back: Back<B, S, N>,
 ) -> Tracked<B, C>
 where

@@ -1,5 +1,7 @@
 //! Numbers that codecs take down while they encode.
 
+use std::sync::Arc;
+
 use super::memory::CodecMemory;
 
 /// Some numbers, of which a codec writes down its own.
@@ -10,6 +12,11 @@ impl Tally {
     /// So many zeros.
     pub(crate) fn new(len: usize) -> Self {
         Self(CodecMemory::new(vec![0.0; len]))
+    }
+
+    /// These.
+    pub(crate) fn of(values: Vec<f32>) -> Arc<Self> {
+        Arc::new(Self(CodecMemory::new(values)))
     }
 
     /// How many there are.

@@ -164,12 +164,12 @@ fn stamping(watch: &Arc<Watch>) -> Program {
         train: Arc::new(move |worker| {
             #[allow(clippy::cast_possible_truncation)] // ranks are few
             let rank = worker.rank() as u32;
-            let exchange = |epoch: usize, _: &[_]| {
+            let mut exchange = |epoch: usize, _: &[_]| {
                 let mut now = trains.now.lock().expect("nobody panics with it");
                 now.insert(rank, epoch as u64);
                 stamped(&trains, epoch)
             };
-            partition_parallel(worker, Some(&exchange), late(trains.fresh_every))
+            partition_parallel(worker, Some(&mut exchange), late(trains.fresh_every))
         }),
     }
 }
@@ -447,7 +447,7 @@ fn late_gradients_come_back_in_the_columns_that_their_rows_had() {
     let program = Program {
         plan: plan(exchange, LATE),
         train: Arc::new(move |worker| {
-            partition_parallel(worker, Some(&|epoch, _: &[_]| trains(epoch)), LATE)
+            partition_parallel(worker, Some(&mut |epoch, _: &[_]| trains(epoch)), LATE)
         }),
     };
     let case = Case {

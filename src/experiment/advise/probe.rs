@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Error;
 use crate::experiment::config::Cell;
 use crate::experiment::prepare::Preparation;
+use crate::experiment::rows::is_nothing;
 use crate::graph::{CountSpec, DatasetSpec, GraphError, Metric, PartitionMethod, SyntheticSpec};
 use crate::net::NetworkSpec;
 use crate::sim::Observer;
@@ -80,7 +81,7 @@ impl Probe {
             (nodes, epochs, metric) = (data.graph.nodes(), training.epochs(), data.metric);
             let accuracy = outcome.best().and_then(|(_, scores)| scores.test);
             let nothing = accuracy.zip(data.largest_class());
-            let nothing = nothing.map(|(reached, largest)| reached <= largest);
+            let nothing = nothing.map(|(reached, largest)| is_nothing(reached, largest));
             learnt_nothing = learnt_nothing
                 .zip(nothing)
                 .map(|(before, now)| before && now);

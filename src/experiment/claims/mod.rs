@@ -293,7 +293,7 @@ impl Found {
 }
 
 /// One row of results for each claim: mean and interval over the seeds of finished runs, of
-/// strategy − to for `within` and `at_most_below`, of the factor to / strategy for `times_less`,
+/// strategy − to for `within` and the differences, of the factor to / strategy for `times_less`,
 /// and of the measure itself otherwise; and the verdict.
 pub fn judge(claims: &[ClaimSpec], runs: &[RunRow], statistics: &Statistics) -> Vec<ClaimRow> {
     let Some(looks) = statistics.looks else {

@@ -5,7 +5,7 @@ use crate::model::{Init, ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
 
-use super::error::{ConfigError, Problem};
+use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
 
@@ -76,11 +76,8 @@ impl Checks<'_> {
 
     /// An error about the section itself.
     pub(super) fn whole(&self, message: &str) -> ConfigError {
-        let problem = Problem::Other {
-            message: message.to_owned(),
-        };
         // A key of the section, so that the message says which section it is in.
-        self.document.error(&self.section.join("*"), problem)
+        self.document.refuse(&self.section.join("*"), message)
     }
 
     fn key(&self, key: &str) -> KeyPath {
@@ -306,11 +303,9 @@ pub(super) fn network_error(
         NetError::Description { key, .. }
             if key == "network" && document.get(&at("network")).is_none() =>
         {
-            let message =
-                "the section [network] is missing; add it, such as preset = \"ethernet-10g\", or \
-                link = { bandwidth = \"10Gbps\", latency = \"100us\" }"
-                    .to_owned();
-            document.error(&at("network"), Problem::Other { message })
+            let message = "the section [network] is missing; add it, such as preset = \"ethernet-10g\", or \
+                link = { bandwidth = \"10Gbps\", latency = \"100us\" }";
+            document.refuse(&at("network"), message)
         }
         NetError::Description { key, reason } if key == "network" || key.ends_with(".*") => {
             let path = if key == "network" {
@@ -318,7 +313,7 @@ pub(super) fn network_error(
             } else {
                 at(&key)
             };
-            document.error(&path, Problem::Other { message: reason })
+            document.refuse(&path, reason)
         }
         NetError::Description { key, reason } => document.bad(&at(&key), reason),
         NetError::UnknownPreset { name, .. } => {
@@ -333,11 +328,6 @@ pub(super) fn network_error(
                 format!("must be less than the {workers} workers, not {rank}"),
             )
         }
-        other => document.error(
-            &at("network.*"),
-            Problem::Other {
-                message: other.to_string(),
-            },
-        ),
+        other => document.refuse(&at("network.*"), other.to_string()),
     }
 }

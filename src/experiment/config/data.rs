@@ -6,14 +6,8 @@ use super::homes::formats;
 use super::path::KeyPath;
 use crate::graph::{
     DatasetSpec, FeatureSource, FeatureStorage, Format, LabelColumns, NodeOrder, SplitSpec,
-    SyntheticSpec, are_quadrants, dataset_names,
+    SyntheticSpec, dataset_names,
 };
-
-/// Most edges that are drawn, repeated ones included.
-const MOST_DRAWS: usize = 1 << 40;
-
-/// Most features of all nodes together: 256 GiB.
-const MOST_VALUES: usize = 1 << 36;
 
 pub(super) fn dataset(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
     one_source(spec, check)?;
@@ -170,131 +164,6 @@ fn columns(spec: &DatasetSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
 }
 
 pub(super) fn synthetic(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let of_features = |features: usize, nodes: usize| {
-        check.positive(features, "features")?;
-        let values = features.checked_mul(nodes);
-        check.that(
-            values.is_some_and(|values| values <= MOST_VALUES),
-            "features",
-            &format!("{features} of each of {nodes} nodes are more than {MOST_VALUES} values"),
-        )
-    };
-    let of_labels = |labels: usize, nodes: usize| {
-        check.positive(labels, "labels")?;
-        let values = labels.checked_mul(nodes);
-        check.that(
-            values.is_some_and(|values| values <= MOST_VALUES),
-            "labels",
-            &format!("{labels} of each of {nodes} nodes are more than {MOST_VALUES} values"),
-        )
-    };
-    match spec {
-        SyntheticSpec::Sbm {
-            nodes,
-            classes,
-            features,
-            degree_within,
-            degree_between,
-            noise,
-            labels,
-            ..
-        } => {
-            check.positive(*nodes, "nodes")?;
-            of_labels(labels.unwrap_or(1), *nodes)?;
-            check.positive(*classes, "classes")?;
-            of_features(*features, *nodes)?;
-            check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
-            check.not_negative(*degree_within, "degree_within")?;
-            check.not_negative(*degree_between, "degree_between")?;
-            check.not_negative(*noise, "noise")
-        }
-        SyntheticSpec::Csbm {
-            nodes, features, ..
-        } => {
-            of_features(*features, *nodes)?;
-            contextual(spec, check)
-        }
-        SyntheticSpec::Rmat {
-            scale,
-            edge_factor,
-            edges,
-            nodes,
-            classes,
-            features,
-            quadrants,
-            ..
-        } => {
-            check.that(
-                (1..=31).contains(scale),
-                "scale",
-                &format!("must be 1 to 31 (2^scale nodes), not {scale}"),
-            )?;
-            check.that(
-                edges.is_none() || edge_factor.is_none(),
-                "edges",
-                "says how many there are, and so does `edge_factor`, which would do nothing: keep one",
-            )?;
-            let factor = edge_factor.unwrap_or(1);
-            check.positive(factor, "edge_factor")?;
-            check.that(
-                // Divided, not multiplied: the product may not fit into a number.
-                factor <= MOST_DRAWS >> scale,
-                "edge_factor",
-                &format!("draws more than {MOST_DRAWS} edges with scale = {scale}"),
-            )?;
-            check.positive(*classes, "classes")?;
-            of_features(*features, nodes.unwrap_or(1 << scale))?;
-            if let Some(nodes) = nodes {
-                check.positive(*nodes, "nodes")?;
-                check.that(
-                    *nodes as u64 <= 1 << scale,
-                    "nodes",
-                    "must be no more than the 2^scale nodes there are",
-                )?;
-            }
-            // The fourth quadrant has what the three leave.
-            check.that(
-                are_quadrants(*quadrants),
-                "quadrants",
-                "must be three probabilities that add up to no more than 1",
-            )
-        }
-    }
-}
-
-/// The numbers of a contextual stochastic block model.
-fn contextual(spec: &SyntheticSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    let SyntheticSpec::Csbm {
-        nodes,
-        classes,
-        features,
-        degree,
-        homophily,
-        feature_signal,
-        power_law,
-        ..
-    } = spec
-    else {
-        return Ok(());
-    };
-    check.positive(*nodes, "nodes")?;
-    check.that(*classes >= 2, "classes", "must be at least 2")?;
-    check.that(nodes >= classes, "nodes", "must be at least `classes`")?;
-    check.that(
-        features + 1 >= *classes,
-        "features",
-        "must be at least `classes` - 1: the means of the classes are the corners of a simplex",
-    )?;
-    check.not_negative(*degree, "degree")?;
-    check.not_negative(*feature_signal, "feature_signal")?;
-    check.that(
-        (0.0..=1.0).contains(homophily),
-        "homophily",
-        "is a chance, between 0 and 1",
-    )?;
-    check.that(
-        power_law.is_none_or(|exponent| exponent > 2.0 && exponent.is_finite()),
-        "power_law",
-        "must be above 2: with less the mean degree has no bound",
-    )
+    let checked = spec.check();
+    checked.or_else(|(key, what)| check.that(false, key, &what))
 }

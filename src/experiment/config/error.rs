@@ -214,13 +214,20 @@ pub(super) fn elsewhere(section: &str, problem: &Problem) -> String {
 
 /// `; did you mean …? The … are: …`, as far as there is something to say.
 fn hint(given: &str, known: &[String], what: &str) -> String {
+    /// Cells of a sweep may be thousands.
+    const MOST_SHOWN: usize = 100;
+
     let mut text = String::new();
     if let Some(close) = closest(given, known) {
         text = format!("; did you mean `{close}`?");
     }
     if !known.is_empty() {
         let stop = if text.is_empty() { "." } else { "" };
-        text = format!("{text}{stop} Possible {what}: {}", known.join(", "));
+        let shown = &known[..known.len().min(MOST_SHOWN)];
+        text = format!("{text}{stop} Possible {what}: {}", shown.join(", "));
+        if shown.len() < known.len() {
+            text += &format!(" and {} others", known.len() - shown.len());
+        }
     }
     text
 }

@@ -136,11 +136,13 @@ impl Document {
         Ok(())
     }
 
-    /// Takes out a key of the top level.
+    /// Takes out a key of the top level, with all that stands below it.
     pub(super) fn remove(&mut self, key: &str) {
         if let Value::Table(table) = &mut self.root {
             table.remove(key);
         }
+        self.places
+            .retain(|path, _| path.segments().first().is_none_or(|first| first != key));
     }
 
     /// Where the value at a path, or the nearest table around it, was written.
@@ -164,6 +166,12 @@ impl Document {
             section: path.section(),
             problem: Box::new(problem),
         }
+    }
+
+    /// An error about what stands at a path, in a sentence of its own.
+    pub(super) fn refuse(&self, path: &KeyPath, message: impl Into<String>) -> ConfigError {
+        let message = message.into();
+        self.error(path, Problem::Other { message })
     }
 
     /// An error about a name at a path that is none of the known ones.

@@ -421,8 +421,7 @@ fn claims(document: &Document, cells: &[Cell]) -> Result<Vec<ClaimSpec>, ConfigE
             claims::is_accuracy(&claim.measure),
             claim.compare.misfit_of_shares(),
         ) {
-            let problem = Problem::Other { message };
-            return Err(document.error(&path.join("compare"), problem));
+            return Err(document.refuse(&path.join("compare"), message));
         }
         if claim.compare.settings(named()).is_empty() {
             let path = path.join("compare");

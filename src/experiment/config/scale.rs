@@ -4,7 +4,7 @@
 use toml::{Table, Value};
 
 use super::decode::decode;
-use super::error::{ConfigError, Place, Problem};
+use super::error::{ConfigError, Place};
 use super::locate::Document;
 use super::overrides::key_path;
 use super::path::KeyPath;
@@ -61,7 +61,7 @@ pub(super) fn apply(document: &mut Document, scale: &str) -> Result<(), ConfigEr
             let target = key_path(&key).ok_or_else(|| {
                 let message =
                     format!("`{key}` is not a key path; write it like \"training.epochs\"");
-                document.error(&written, Problem::Other { message })
+                document.refuse(&written, message)
             })?;
             if WHOLE.contains(&key.as_str()) {
                 let inner = value.as_table().and_then(|table| table.keys().next());
@@ -86,7 +86,7 @@ pub(super) fn apply(document: &mut Document, scale: &str) -> Result<(), ConfigEr
     for (path, value, place) in changes {
         document
             .set(&path, value, &place)
-            .map_err(|message| document.error(&path, Problem::Other { message }))?;
+            .map_err(|message| document.refuse(&path, message))?;
     }
     if scale != PAPER {
         rename(document, scale);
@@ -104,8 +104,7 @@ pub(super) fn none_left(document: &Document) -> Result<(), ConfigError> {
         return Ok(());
     }
     let message = "a size cannot be changed by --set or by a size; change what it stands for, like training.epochs";
-    let message = message.to_owned();
-    Err(document.error(&section, Problem::Other { message }))
+    Err(document.refuse(&section, message))
 }
 
 /// Adds the size to the name; what is no name is left for whoever reads it to refuse.

@@ -35,8 +35,8 @@ pub(super) fn entries(
         .get(&top)
         .map_or(Ok(Vec::new()), |value| decode(document, &top, value))?;
     if tables.is_empty() {
-        let message = "no strategy to run; add a [[strategy]] with a `kind`".to_owned();
-        return Err(document.error(&top, Problem::Other { message }));
+        let what = "no strategy to run; add a [[strategy]] with a `kind`";
+        return Err(document.refuse(&top, what));
     }
     let mut given = Vec::new();
     for (index, mut options) in tables.into_iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn entries(
                 "two strategies would be called \"{}\"; give this one a `label` of its own",
                 earlier.label
             );
-            return Err(document.error(&path, Problem::Other { message }));
+            return Err(document.refuse(&path, message));
         }
     }
     Ok(entries)
@@ -100,7 +100,7 @@ fn check_label(
             "`label` \"{label}\" is the name of a strategy, `{name}`, and this one is `{}`; choose another label",
             entry.kind
         );
-        return Err(document.error(path, Problem::Other { message }));
+        return Err(document.refuse(path, message));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ pub(super) fn with(
             let message = format!(
                 "`{key}` is not a whole key of a section, in quotes, like \"partition.workers\" = 1"
             );
-            return Err(document.error(&path.join(key), Problem::Other { message }));
+            return Err(document.refuse(&path.join(key), message));
         }
     }
     Ok(table)
@@ -167,7 +167,7 @@ fn accept(
         // options together.
         if error.key.is_none() && !error.message.contains(" field `") {
             let message = format!("the options of {kind}: {}", error.message);
-            return document.error(&at.join("*"), Problem::Other { message });
+            return document.refuse(&at.join("*"), message);
         }
         let option = error.key.as_ref().and_then(|key| key.split('.').next());
         let known = info.options.iter().map(|option| option.name);

@@ -114,8 +114,7 @@ impl Cell {
     /// An error about a key of the settings (`partition.workers`) that shows only with the data, at
     /// the key's place.
     pub(in crate::experiment) fn refuse(&self, key: &str, message: String) -> ConfigError {
-        let problem = Problem::Other { message };
-        self.origin.document.error(&KeyPath::dotted(key), problem)
+        self.origin.document.refuse(&KeyPath::dotted(key), message)
     }
 
     /// The same of what other cells may be well with, so that the message names this one.
@@ -169,48 +168,48 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
     let mut axes = Vec::new();
     for (key, value) in table {
         let path = top.join(&key);
+        let refuse = |message: String| Err(document.refuse(&path, message));
         let section = key.split('.').next().unwrap_or_default();
         if !SECTIONS.contains(&section) {
             let sections: Vec<String> = SECTIONS.map(str::to_owned).into();
             let suggestion = closest(section, &sections)
                 .map(|close| format!("; did you mean `{close}`?"))
                 .unwrap_or_default();
-            let message = format!(
+            return refuse(format!(
                 "`{key}` cannot be swept{suggestion}; the key must be in one of the sections {}",
                 sections.join(", ")
-            );
-            return Err(document.error(&path, Problem::Other { message }));
+            ));
         }
         let values = match value {
             Value::Array(values) => values,
             Value::Table(inner) => {
                 let inner = inner.keys().next().map_or("key", String::as_str);
-                let message =
-                    format!("write the whole key in quotes, like \"{key}.{inner}\" = [1, 2]");
-                return Err(document.error(&path, Problem::Other { message }));
+                return refuse(format!(
+                    "write the whole key in quotes, like \"{key}.{inner}\" = [1, 2]"
+                ));
             }
             other if !key.contains('.') => {
-                let message = format!(
+                return refuse(format!(
                     "`{key}` needs a list of whole sections, like [{{ key = {other} }}], not {other}"
-                );
-                return Err(document.error(&path, Problem::Other { message }));
+                ));
             }
             other => {
-                let message =
-                    format!("`{key}` needs a list of values, like [{other}], not {other}");
-                return Err(document.error(&path, Problem::Other { message }));
+                return refuse(format!(
+                    "`{key}` needs a list of values, like [{other}], not {other}"
+                ));
             }
         };
         if values.is_empty() {
-            let message = format!("`{key}` has no values; give at least one or remove the key");
-            return Err(document.error(&path, Problem::Other { message }));
+            return refuse(format!(
+                "`{key}` has no values; give at least one or remove the key"
+            ));
         }
         if let Some(index) =
             (1..values.len()).find(|&index| values[..index].contains(&values[index]))
         {
             let message = format!("`{key}` has the value {} twice", values[index]);
             let path = path.join(&index.to_string());
-            return Err(document.error(&path, Problem::Other { message }));
+            return Err(document.refuse(&path, message));
         }
         let whole = KeyPath::dotted(&key);
         let lost = axes.iter().find(|earlier: &&SweepAxis| {
@@ -218,11 +217,10 @@ pub(super) fn axes(document: &Document) -> Result<Vec<SweepAxis>, ConfigError> {
             inner.segments().starts_with(whole.segments())
         });
         if let Some(lost) = lost {
-            let message = format!(
+            return refuse(format!(
                 "`{key}` comes after `{0}` and sets it anew, so that the values of `{0}` are lost; write `{key}` first",
                 lost.key
-            );
-            return Err(document.error(&path, Problem::Other { message }));
+            ));
         }
         axes.push(SweepAxis { key, values });
     }
@@ -264,7 +262,7 @@ fn check_with(
                     )
                 };
                 let path = written.join("with").join(key);
-                return Err(document.error(&path, Problem::Other { message }));
+                return Err(document.refuse(&path, message));
             }
         }
     }
@@ -297,7 +295,7 @@ pub(super) fn cells(
     axes: &[SweepAxis],
     strategies: &[StrategyEntry],
 ) -> Result<Vec<Cell>, ConfigError> {
-    // Counted before any is made: a few long lists would fill the memory with documents.
+    // Counted before any is made: a few long lists would fill the memory with cells.
     let count = (axes.iter().map(|axis| axis.values.len()))
         .try_fold(strategies.len(), usize::checked_mul)
         .unwrap_or(usize::MAX);
@@ -305,9 +303,12 @@ pub(super) fn cells(
         let message = format!(
             "the sweep and the strategies make {count} cells, and at most {MOST_CELLS} can be run; sweep fewer keys or values"
         );
-        return Err(document.error(&KeyPath::dotted("sweep"), Problem::Other { message }));
+        return Err(document.refuse(&KeyPath::dotted("sweep"), message));
     }
-    let mut combinations = vec![(Sweep::default(), document.clone())];
+    // Without the lists, of which each cell would keep a copy.
+    let mut whole = document.clone();
+    whole.remove("sweep");
+    let mut combinations = vec![(Sweep::default(), whole)];
     for axis in axes {
         let short = short_key(axis, axes);
         let path = KeyPath::dotted(&axis.key);
@@ -321,8 +322,8 @@ pub(super) fn cells(
                 let mut changed = base.clone();
                 changed
                     .set(&path, value.clone(), &document.place(&at))
-                    .map_err(|message| document.error(&written, Problem::Other { message }))?;
-                set_beside(&mut changed, &beside[index], &at.join("with"))?;
+                    .map_err(|message| document.refuse(&written, message))?;
+                set_beside(&mut changed, document, &beside[index], &at.join("with"))?;
                 next.push((sweep.with(short, briefs[index].clone()), changed));
             }
         }
@@ -337,7 +338,7 @@ pub(super) fn cells(
                 "two settings would be called \"{name}\"; only one of them can be in an experiment"
             );
             let path = KeyPath::dotted("sweep");
-            return Err(document.error(&path, Problem::Other { message }));
+            return Err(document.refuse(&path, message));
         }
     }
     let mut cells = Vec::new();
@@ -383,19 +384,24 @@ fn own_settings(
         .join(&index.to_string())
         .join("with");
     let mut changed = document.clone();
-    set_beside(&mut changed, &strategy.with, &path)?;
+    set_beside(&mut changed, document, &strategy.with, &path)?;
     let settings = Settings::read(&changed)?;
     Ok(Some((Arc::new(changed), settings)))
 }
 
-/// Sets what stands in the `with` at `path`.
-fn set_beside(document: &mut Document, with: &Table, path: &KeyPath) -> Result<(), ConfigError> {
+/// Sets in a document what stands in the `with` at `path` of the file.
+fn set_beside(
+    document: &mut Document,
+    file: &Document,
+    with: &Table,
+    path: &KeyPath,
+) -> Result<(), ConfigError> {
     for (key, value) in with {
         let written = path.join(key);
-        let place = document.place(&written);
+        let place = file.place(&written);
         document
             .set(&KeyPath::dotted(key), value.clone(), &place)
-            .map_err(|message| document.error(&written, Problem::Other { message }))?;
+            .map_err(|message| file.refuse(&written, message))?;
     }
     Ok(())
 }

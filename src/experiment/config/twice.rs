@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Biases, ModelConfig, ModelKind};
 
-use super::error::{ConfigError, Problem};
+use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
 use super::sweep::{Cell, SweepAxis};
@@ -73,7 +73,7 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
                 "\"{earlier}\" and \"{name}\" would be the same training: between them the sweep changes nothing that is used; leave out \
                  one of the values"
             );
-            return Err(document.error(&KeyPath::dotted("sweep"), Problem::Other { message }));
+            return Err(document.refuse(&KeyPath::dotted("sweep"), message));
         }
     }
     for (place, cell) in cells.iter().take(strategies).enumerate() {
@@ -91,7 +91,7 @@ pub(super) fn cells(document: &Document, cells: &[Cell]) -> Result<(), ConfigErr
                 other.strategy.label, cell.strategy.label
             );
             let path = KeyPath::dotted("strategy").join(&place.to_string());
-            return Err(document.error(&path.join("*"), Problem::Other { message }));
+            return Err(document.refuse(&path.join("*"), message));
         }
     }
     Ok(())

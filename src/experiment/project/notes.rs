@@ -14,6 +14,9 @@ pub(crate) struct Notes {
     pub assumed: Vec<String>,
 }
 
+/// Up to so many workers, random parts of a graph are nearly alike.
+const EVEN_WORKERS: usize = 16;
+
 /// The notes on these projections, of which some cells were skipped for these reasons.
 pub(crate) fn notes(
     experiment: &Experiment,
@@ -54,6 +57,16 @@ pub(crate) fn notes(
              of docs/scale.md within 15 % of what processes had allocated."
                 .to_owned(),
         );
+    }
+    let average = |one: &Projection| {
+        let of_numbers = one.assumed.is_some() && one.memory_bytes.is_some();
+        of_numbers && one.workers > EVEN_WORKERS
+    };
+    if projections.iter().any(average) {
+        limits.push(format!(
+            "Of a graph known in numbers, over more than {EVEN_WORKERS} workers it is that of the average worker: of small graphs the fullest \
+             one held up to 1.7 times as much."
+        ));
     }
     if projections
         .iter()

@@ -35,6 +35,12 @@ macro_rules! of_run {
 
 of_run!(RunRow, EpochRow, TrafficRow, TimelineRow, DecisionRow);
 
+/// Whether an accuracy is no better than the share of the largest class.
+pub(crate) fn is_nothing(reached: f64, largest: f64) -> bool {
+    // Forgives what rounding made of both.
+    reached <= largest + 1e-9
+}
+
 impl RunRow {
     /// What its columns of accuracy hold.
     pub(crate) fn metric(&self) -> Metric {
@@ -50,8 +56,7 @@ impl RunRow {
     /// is not known.
     pub(crate) fn learnt_nothing(&self) -> Option<bool> {
         let (reached, largest) = (self.measured?.test_accuracy?, self.largest_class?);
-        // Forgives what rounding made of both.
-        Some(reached <= largest + 1e-9)
+        Some(is_nothing(reached, largest))
     }
 
     /// Whether two finished runs are one training under two names: all that is counted and modelled

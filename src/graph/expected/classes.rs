@@ -58,7 +58,11 @@ impl ExpectedGraph {
     pub(crate) fn read_by(&self, share: f64) -> Vec<f64> {
         let read = |class: &NodeClass| {
             // Logarithms: a node may have more chances to be missed than a product can hold.
-            let absent = |&(nodes, chance): &(f64, f64)| nodes * (-chance * share).ln_1p();
+            let absent = |&(nodes, chance): &(f64, f64)| {
+                // Of no nodes none is missed, however sure one would be a neighbour.
+                let each = || (-chance * share).ln_1p();
+                if nodes > 0.0 { nodes * each() } else { 0.0 }
+            };
             let absent: f64 = class.chances.iter().map(absent).sum();
             -absent.exp_m1()
         };

@@ -83,7 +83,8 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
     // The test range is a block at the end: a number far beyond it would make memory of nothing.
     if nodes > 2 * (known.rows() + test.len()) {
         let what = format!(
-            "names node {last}, but there are {} rows",
+            "names node {}, but there are {} rows",
+            last - 1,
             known.rows() + test.len()
         );
         return Err(GraphError::file(&test_file, what));

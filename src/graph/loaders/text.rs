@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 
 use crate::graph::GraphError;
 use crate::memory;
@@ -21,8 +21,9 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, GraphError> {
     let file = File::open(path).map_err(|source| GraphError::read(path, source))?;
     Ok(
         if path.extension().is_some_and(|extension| extension == "gz") {
-            // Two buffers: of the packed bytes, and of the lines that come of them.
-            Box::new(BufReader::new(GzDecoder::new(BufReader::new(file))))
+            // Two buffers: of the packed bytes, and of the lines that come of them. A file may be
+            // several that were packed one by one.
+            Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file))))
         } else {
             Box::new(BufReader::new(file))
         },
@@ -146,7 +147,7 @@ pub(super) fn each_record(
         };
         if fields.len() != expected {
             return Err(format!(
-                "expected {expected} fields as in line 1, found {}",
+                "expected {expected} fields as in the first record, found {}",
                 fields.len()
             ));
         }
@@ -229,7 +230,10 @@ mod tests {
     #[test]
     fn a_record_of_another_length_is_named_by_line() {
         let error = records("id,name\n1,x\n2\n").unwrap_err().to_string();
-        assert_eq!(error, "a.csv:3: expected 2 fields as in line 1, found 1");
+        assert_eq!(
+            error,
+            "a.csv:3: expected 2 fields as in the first record, found 1"
+        );
         assert!(
             records("id\n\"open\n")
                 .unwrap_err()

@@ -4,7 +4,7 @@
 //! columns of a head do not; `heads` has those for all others.
 
 use burn::backend::TensorMetadata;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 
 use super::{AttentionKernels, heads, lanes};
 use crate::model::SparseMatrix;
@@ -34,11 +34,7 @@ const fn lanes_of(heads: usize, columns: usize) -> usize {
 }
 
 impl<B: Host> AttentionKernels for B {
-    fn weigh(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn weigh(left: Float<Self>, right: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let heads = left.shape()[1];
         let (left, right) = (B::values(left), B::values(right));
         let rows = matrix.by_row();
@@ -51,12 +47,12 @@ impl<B: Host> AttentionKernels for B {
     }
 
     fn weigh_gradient(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
+        left: Float<Self>,
+        right: Float<Self>,
+        weights: Float<Self>,
+        gradient: Float<Self>,
         matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         let heads = left.shape()[1];
         let (left, right) = (B::values(left), B::values(right));
         let (weights, gradient) = (B::values(weights), B::values(gradient));
@@ -70,11 +66,11 @@ impl<B: Host> AttentionKernels for B {
     }
 
     fn sum(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        weights: Float<Self>,
+        x: Float<Self>,
         matrix: &SparseMatrix,
         transposed: bool,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         let (weights, x) = (B::values(weights), B::values(x));
         let (weights, x): (&[f32], &[f32]) = (&weights, &x);
@@ -102,12 +98,7 @@ impl<B: Host> AttentionKernels for B {
         B::tensor(sums, [rows, width])
     }
 
-    fn dot(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        heads: usize,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn dot(g: Float<Self>, x: Float<Self>, heads: usize, matrix: &SparseMatrix) -> Float<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
         let rows = matrix.by_row();
@@ -119,11 +110,7 @@ impl<B: Host> AttentionKernels for B {
         B::tensor(dots, [matrix.entries(), heads])
     }
 
-    fn mean(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn mean(weights: Float<Self>, x: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         let (weights, x) = (B::values(weights), B::values(x));
         let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
@@ -138,11 +125,7 @@ impl<B: Host> AttentionKernels for B {
         B::tensor(sums, [matrix.rows(), width / heads])
     }
 
-    fn spread(
-        weights: FloatTensor<Self>,
-        g: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn spread(weights: Float<Self>, g: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let (heads, part) = (weights.shape()[1], g.shape()[1]);
         let (weights, g) = (B::values(weights), B::values(g));
         let (weights, share): (&[f32], f32) = (&weights, 1.0 / heads as f32);
@@ -158,11 +141,11 @@ impl<B: Host> AttentionKernels for B {
     }
 
     fn mean_dot(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        g: Float<Self>,
+        x: Float<Self>,
         heads: usize,
         matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         let width = x.shape()[1];
         let (g, x) = (B::values(g), B::values(x));
         let rows = matrix.by_row();

@@ -22,7 +22,7 @@ mod lanes;
 use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch, FloatDType, TensorMetadata};
 use burn::tensor::{Shape, Tensor};
 
@@ -36,37 +36,29 @@ pub(super) const NEGATIVE_SLOPE: f32 = 0.2;
 /// dimensions.
 pub(crate) trait AttentionKernels: Backend {
     /// Weights `[entries, heads]` of `left [m, heads]` and `right [n, heads]`.
-    fn weigh(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self>;
+    fn weigh(left: Float<Self>, right: Float<Self>, matrix: &SparseMatrix) -> Float<Self>;
 
     /// The gradient `[entries, heads]` with respect to `left_v + right_u` of each entry, from that
     /// of the weights.
     fn weigh_gradient(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
+        left: Float<Self>,
+        right: Float<Self>,
+        weights: Float<Self>,
+        gradient: Float<Self>,
         matrix: &SparseMatrix,
-    ) -> FloatTensor<Self>;
+    ) -> Float<Self>;
 
     /// `Σ_u w_vu x_u` for each output `v`; when `transposed`, `Σ_v w_vu x_v` for each input `u`.
     /// Every head `k` weights its own part of the columns of `x`.
     fn sum(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        weights: Float<Self>,
+        x: Float<Self>,
         matrix: &SparseMatrix,
         transposed: bool,
-    ) -> FloatTensor<Self>;
+    ) -> Float<Self>;
 
     /// The mean over heads of [`AttentionKernels::sum`]: `[m, d]` of `x [n, heads · d]`.
-    fn mean(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn mean(weights: Float<Self>, x: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let (heads, width) = (weights.shape()[1], x.shape()[1]);
         // For graphics devices; processors have a kernel that adds heads up as it goes.
         let sums = Self::sum(weights, x, matrix, false);
@@ -76,36 +68,27 @@ pub(crate) trait AttentionKernels: Backend {
     }
 
     /// Transposed to [`AttentionKernels::mean`]: `[n, heads · d]` of `g [m, d]`.
-    fn spread(
-        weights: FloatTensor<Self>,
-        g: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn spread(weights: Float<Self>, g: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let heads = weights.shape()[1];
         Self::sum(weights, for_each_head::<Self>(g, heads), matrix, true)
     }
 
     /// `⟨g_v, x_u⟩` of each entry and head: `[entries, heads]`.
-    fn dot(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        heads: usize,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self>;
+    fn dot(g: Float<Self>, x: Float<Self>, heads: usize, matrix: &SparseMatrix) -> Float<Self>;
 
     /// The same for the gradient `g [m, d]` of a mean over heads.
     fn mean_dot(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        g: Float<Self>,
+        x: Float<Self>,
         heads: usize,
         matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         Self::dot(for_each_head::<Self>(g, heads), x, heads, matrix)
     }
 }
 
 /// The gradient `g [m, d]` of a mean over heads as that of each head: `[m, heads · d]`.
-fn for_each_head<B: Backend>(g: FloatTensor<B>, heads: usize) -> FloatTensor<B> {
+fn for_each_head<B: Backend>(g: Float<B>, heads: usize) -> Float<B> {
     let [rows, part] = [g.shape()[0], g.shape()[1]];
     let share = B::float_mul_scalar(g, (1.0 / heads as f32).into());
     let share = B::float_reshape(share, Shape::new([rows, 1, part]));
@@ -118,18 +101,18 @@ on_every_backend! {
     pub(crate) trait AttentionBackend: Backend {
         /// See [`edge_softmax`].
         fn edge_softmax(
-            left: FloatTensor<Self>,
-            right: FloatTensor<Self>,
+            left: Float<Self>,
+            right: Float<Self>,
             matrix: Arc<SparseMatrix>,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
 
         /// See [`edge_sum`].
         fn edge_sum(
-            weights: FloatTensor<Self>,
-            x: FloatTensor<Self>,
+            weights: Float<Self>,
+            x: Float<Self>,
             matrix: Arc<SparseMatrix>,
             merge: Merge,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
     }
 }
 
@@ -196,30 +179,30 @@ pub fn edge_sum(
 
 impl<B: AttentionKernels> AttentionBackend for B {
     fn edge_softmax(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
+        left: Float<Self>,
+        right: Float<Self>,
         matrix: Arc<SparseMatrix>,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         B::weigh(left, right, &matrix)
     }
 
     fn edge_sum(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        weights: Float<Self>,
+        x: Float<Self>,
         matrix: Arc<SparseMatrix>,
         merge: Merge,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         merged::<B>(weights, x, &matrix, merge)
     }
 }
 
 /// The heads side by side, or their mean.
 fn merged<B: AttentionKernels>(
-    weights: FloatTensor<B>,
-    x: FloatTensor<B>,
+    weights: Float<B>,
+    x: Float<B>,
     matrix: &SparseMatrix,
     merge: Merge,
-) -> FloatTensor<B> {
+) -> Float<B> {
     match merge {
         Merge::Concatenate => B::sum(weights, x, matrix, false),
         Merge::Average => B::mean(weights, x, matrix),
@@ -228,16 +211,16 @@ fn merged<B: AttentionKernels>(
 
 /// `[rows, columns]` of ones where `like` lies: what [`AttentionKernels::sum`] adds up to get sums
 /// of the weights themselves.
-fn ones<B: Backend>(rows: usize, columns: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+fn ones<B: Backend>(rows: usize, columns: usize, like: &Float<B>) -> Float<B> {
     B::float_ones(Shape::new([rows, columns]), &like.device(), FloatDType::F32)
 }
 
 impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B, C> {
     fn edge_softmax(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
+        left: Float<Self>,
+        right: Float<Self>,
         matrix: Arc<SparseMatrix>,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         operation::<B, C, _, 2>(
             [left, right],
             |[left, right]| {
@@ -265,11 +248,11 @@ impl<B: AttentionKernels, C: CheckpointStrategy> AttentionBackend for Autodiff<B
     }
 
     fn edge_sum(
-        weights: FloatTensor<Self>,
-        x: FloatTensor<Self>,
+        weights: Float<Self>,
+        x: Float<Self>,
         matrix: Arc<SparseMatrix>,
         merge: Merge,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         operation::<B, C, _, 2>(
             [weights, x],
             |[weights, x]| {

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::{Slice, Tensor};
 
@@ -33,18 +33,18 @@ pub(crate) struct Neighbours {
 }
 
 /// `x`, `U` and `V`.
-type Factors<B> = [FloatTensor<B>; 3];
+type Factors<B> = [Float<B>; 3];
 
 on_every_backend! {
     /// The layer as an operation of a tensor backend.
     pub(crate) trait SageBackend: Backend {
         /// `x₁·of_own + A·x·of_neighbours`.
         fn own_and_neighbours(
-            x: FloatTensor<Self>,
-            of_own: FloatTensor<Self>,
-            of_neighbours: FloatTensor<Self>,
+            x: Float<Self>,
+            of_own: Float<Self>,
+            of_neighbours: Float<Self>,
             near: Neighbours,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn own_and_neighbours(
 }
 
 /// The first of the rows, as many as there are outputs.
-fn own<B: Backend>(x: FloatTensor<B>, near: &Neighbours) -> FloatTensor<B> {
+fn own<B: Backend>(x: Float<B>, near: &Neighbours) -> Float<B> {
     let rows = 0..near.matrix.rows();
     B::float_slice(x, &[Slice::from(rows), Slice::full()])
 }
@@ -83,7 +83,7 @@ fn own<B: Backend>(x: FloatTensor<B>, near: &Neighbours) -> FloatTensor<B> {
 fn forward<B: ProductKernels + SpmmBackend>(
     [x, of_own, of_neighbours]: Factors<B>,
     near: &Neighbours,
-) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
+) -> (Float<B>, Option<Float<B>>) {
     let gathered = |rows| B::spmm(rows, Arc::clone(&near.matrix), false);
     let (sums, heard) = if near.sums_first {
         let sums = gathered(x.clone());
@@ -96,10 +96,10 @@ fn forward<B: ProductKernels + SpmmBackend>(
 
 /// The gradients of the factors, of those that are wanted.
 fn backward<B: ProductKernels + SpmmBackend>(
-    g: FloatTensor<B>,
-    ([x, of_own, of_neighbours], sums, near): (Factors<B>, Option<FloatTensor<B>>, Neighbours),
+    g: Float<B>,
+    ([x, of_own, of_neighbours], sums, near): (Factors<B>, Option<Float<B>>, Neighbours),
     [wants_x, wants_own, wants_neighbours]: [bool; 3],
-) -> [Option<FloatTensor<B>>; 3] {
+) -> [Option<Float<B>>; 3] {
     let back = |g| B::spmm(g, Arc::clone(&near.matrix), true);
     let own_gradient = wants_own.then(|| B::weight_gradient(own::<B>(x.clone(), &near), g.clone()));
     let (of_x, neighbour_gradient) = if let Some(sums) = sums {
@@ -122,22 +122,22 @@ fn backward<B: ProductKernels + SpmmBackend>(
 
 impl<B: ProductKernels + SpmmBackend> SageBackend for B {
     fn own_and_neighbours(
-        x: FloatTensor<Self>,
-        of_own: FloatTensor<Self>,
-        of_neighbours: FloatTensor<Self>,
+        x: Float<Self>,
+        of_own: Float<Self>,
+        of_neighbours: Float<Self>,
         near: Neighbours,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         forward::<B>([x, of_own, of_neighbours], &near).0
     }
 }
 
 impl<B: ProductKernels + SpmmBackend, C: CheckpointStrategy> SageBackend for Autodiff<B, C> {
     fn own_and_neighbours(
-        x: FloatTensor<Self>,
-        of_own: FloatTensor<Self>,
-        of_neighbours: FloatTensor<Self>,
+        x: Float<Self>,
+        of_own: Float<Self>,
+        of_neighbours: Float<Self>,
         near: Neighbours,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         operation::<B, C, _, 3>(
             [x, of_own, of_neighbours],
             |factors| {

@@ -3,7 +3,7 @@
 #![allow(clippy::inline_always)] // loops become part of the code for an instruction set
 
 use burn::backend::TensorMetadata;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 
 use super::MaximumKernels;
 use crate::model::SparseMatrix;
@@ -92,27 +92,19 @@ fn pick_gradient(matrix: &SparseMatrix, g: &[f32], winners: &[f32], width: usize
 }
 
 impl<B: Host> MaximumKernels for B {
-    fn winners(x: FloatTensor<Self>, matrix: &SparseMatrix) -> FloatTensor<Self> {
+    fn winners(x: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let width = x.shape()[1];
         let winners = winners(matrix.by_row(), &B::values(x), width);
         B::tensor(winners, [matrix.rows(), width])
     }
 
-    fn pick(
-        x: FloatTensor<Self>,
-        winners: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn pick(x: Float<Self>, winners: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let width = x.shape()[1];
         let largest = pick(matrix.by_row(), &B::values(x), &B::values(winners), width);
         B::tensor(largest, [matrix.rows(), width])
     }
 
-    fn pick_gradient(
-        g: FloatTensor<Self>,
-        winners: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self> {
+    fn pick_gradient(g: Float<Self>, winners: Float<Self>, matrix: &SparseMatrix) -> Float<Self> {
         let width = g.shape()[1];
         let of_x = pick_gradient(matrix, &B::values(g), &B::values(winners), width);
         B::tensor(of_x, [matrix.columns(), width])

@@ -14,7 +14,7 @@ mod cube;
 use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
@@ -27,28 +27,20 @@ pub(crate) trait MaximumKernels: Backend {
     /// For each row and column of `x [n, width]`, which entry of the row has the largest value,
     /// counted from the first; −1 for a row without entries. Kept as floats, which are exact below
     /// 2²⁴ neighbours.
-    fn winners(x: FloatTensor<Self>, matrix: &SparseMatrix) -> FloatTensor<Self>;
+    fn winners(x: Float<Self>, matrix: &SparseMatrix) -> Float<Self>;
 
     /// The winners' values `[m, width]`; 0 without entries.
-    fn pick(
-        x: FloatTensor<Self>,
-        winners: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self>;
+    fn pick(x: Float<Self>, winners: Float<Self>, matrix: &SparseMatrix) -> Float<Self>;
 
     /// For each input the sum of `g [m, width]` over what it won: `[n, width]`.
-    fn pick_gradient(
-        g: FloatTensor<Self>,
-        winners: FloatTensor<Self>,
-        matrix: &SparseMatrix,
-    ) -> FloatTensor<Self>;
+    fn pick_gradient(g: Float<Self>, winners: Float<Self>, matrix: &SparseMatrix) -> Float<Self>;
 }
 
 on_every_backend! {
     /// The maximum as an operation of a tensor backend.
     pub(crate) trait MaximumBackend: Backend {
         /// See [`neighbour_max`].
-        fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self>;
+        fn neighbour_max(x: Float<Self>, matrix: Arc<SparseMatrix>) -> Float<Self>;
     }
 }
 
@@ -73,13 +65,13 @@ pub fn neighbour_max(matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> Tensor<2> {
 }
 
 impl<B: MaximumKernels> MaximumBackend for B {
-    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
+    fn neighbour_max(x: Float<Self>, matrix: Arc<SparseMatrix>) -> Float<Self> {
         B::pick(x.clone(), B::winners(x, &matrix), &matrix)
     }
 }
 
 impl<B: MaximumKernels, C: CheckpointStrategy> MaximumBackend for Autodiff<B, C> {
-    fn neighbour_max(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>) -> FloatTensor<Self> {
+    fn neighbour_max(x: Float<Self>, matrix: Arc<SparseMatrix>) -> Float<Self> {
         operation::<B, C, _, 1>(
             [x],
             |[x]| {

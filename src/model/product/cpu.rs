@@ -9,7 +9,7 @@
 use std::mem::MaybeUninit;
 
 use burn::backend::TensorMetadata;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use gemm::Parallelism;
 use rayon::prelude::*;
 
@@ -263,11 +263,7 @@ fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 
 impl<B: Host> ProductKernels for B {
     #[allow(unsafe_code)]
-    fn times(
-        x: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        base: Option<FloatTensor<Self>>,
-    ) -> FloatTensor<Self> {
+    fn times(x: Float<Self>, w: Float<Self>, base: Option<Float<Self>>) -> Float<Self> {
         let ([rows, inputs], outputs) = (x.shape().dims(), w.shape()[1]);
         let (x, w) = (B::values(x), B::values(w));
         let (x, w) = (
@@ -287,7 +283,7 @@ impl<B: Host> ProductKernels for B {
         })
     }
 
-    fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn rows_gradient(g: Float<Self>, w: Float<Self>) -> Float<Self> {
         let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
         let (g, w, mut room) = (B::values(g), B::values(w), Vec::new());
         let w = turned(&w, [inputs, outputs], rows, &mut room);
@@ -295,11 +291,7 @@ impl<B: Host> ProductKernels for B {
     }
 
     #[allow(unsafe_code)]
-    fn rows_gradient_onto(
-        base: FloatTensor<Self>,
-        g: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
+    fn rows_gradient_onto(base: Float<Self>, g: Float<Self>, w: Float<Self>) -> Float<Self> {
         let ([rows, outputs], inputs) = (g.shape().dims(), w.shape()[0]);
         if rows * inputs == 0 || outputs == 0 {
             return base;
@@ -313,7 +305,7 @@ impl<B: Host> ProductKernels for B {
         })
     }
 
-    fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn weight_gradient(x: Float<Self>, g: Float<Self>) -> Float<Self> {
         let (inputs, outputs) = (x.shape()[1], g.shape()[1]);
         let (x, g) = (B::values(x), B::values(g));
         B::tensor(weight_gradient(&x, inputs, &g, outputs), [inputs, outputs])

@@ -15,7 +15,7 @@ mod cpu;
 mod tests;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata};
 use burn::tensor::{Slice, Tensor};
 
@@ -27,11 +27,7 @@ use super::operation::{on_every_backend, operation};
 /// `x [rows, inputs]`, `w [inputs, outputs]`, `g` and `base` `[rows, outputs]`.
 pub(crate) trait ProductKernels: Backend {
     /// `x·w`, added to `base` if there is one.
-    fn times(
-        x: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        base: Option<FloatTensor<Self>>,
-    ) -> FloatTensor<Self> {
+    fn times(x: Float<Self>, w: Float<Self>, base: Option<Float<Self>>) -> Float<Self> {
         let product = Self::float_matmul(x, w);
         match base {
             Some(base) => Self::float_add(base, product),
@@ -40,16 +36,12 @@ pub(crate) trait ProductKernels: Backend {
     }
 
     /// `g·wᵀ`.
-    fn rows_gradient(g: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn rows_gradient(g: Float<Self>, w: Float<Self>) -> Float<Self> {
         Self::float_matmul(g, Self::float_swap_dims(w, 0, 1))
     }
 
     /// `g·wᵀ` added to the first rows of `base [at least rows, inputs]`.
-    fn rows_gradient_onto(
-        base: FloatTensor<Self>,
-        g: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
+    fn rows_gradient_onto(base: Float<Self>, g: Float<Self>, w: Float<Self>) -> Float<Self> {
         let first = [Slice::from(0..g.shape()[0]), Slice::full()];
         let sum = Self::float_add(
             Self::float_slice(base.clone(), &first),
@@ -59,7 +51,7 @@ pub(crate) trait ProductKernels: Backend {
     }
 
     /// `xᵀ·g`.
-    fn weight_gradient(x: FloatTensor<Self>, g: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn weight_gradient(x: Float<Self>, g: Float<Self>) -> Float<Self> {
         Self::float_matmul(Self::float_swap_dims(x, 0, 1), g)
     }
 }
@@ -71,14 +63,14 @@ on_every_backend! {
     /// The products as operations of a tensor backend.
     pub(crate) trait ProductBackend: Backend {
         /// See [`product`].
-        fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn dense_product(x: Float<Self>, weight: Float<Self>) -> Float<Self>;
 
         /// See [`product_onto`].
         fn dense_product_onto(
-            base: FloatTensor<Self>,
-            x: FloatTensor<Self>,
-            weight: FloatTensor<Self>,
-        ) -> FloatTensor<Self>;
+            base: Float<Self>,
+            x: Float<Self>,
+            weight: Float<Self>,
+        ) -> Float<Self>;
     }
 }
 
@@ -129,31 +121,27 @@ fn assert_fits(x: &Tensor<2>, weight: &Tensor<2>) {
 }
 
 impl<B: ProductKernels> ProductBackend for B {
-    fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn dense_product(x: Float<Self>, weight: Float<Self>) -> Float<Self> {
         B::times(x, weight, None)
     }
 
-    fn dense_product_onto(
-        base: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
+    fn dense_product_onto(base: Float<Self>, x: Float<Self>, weight: Float<Self>) -> Float<Self> {
         B::times(x, weight, Some(base))
     }
 }
 
 /// The gradients of `x` and of the weight, of those that are wanted.
 fn gradients<B: ProductKernels>(
-    g: FloatTensor<B>,
-    (x, weight): (FloatTensor<B>, FloatTensor<B>),
+    g: Float<B>,
+    (x, weight): (Float<B>, Float<B>),
     [wants_x, wants_weight]: [bool; 2],
-) -> [Option<FloatTensor<B>>; 2] {
+) -> [Option<Float<B>>; 2] {
     let of_x = wants_x.then(|| B::rows_gradient(g.clone(), weight));
     [of_x, wants_weight.then(|| B::weight_gradient(x, g))]
 }
 
 impl<B: ProductKernels, C: CheckpointStrategy> ProductBackend for Autodiff<B, C> {
-    fn dense_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn dense_product(x: Float<Self>, weight: Float<Self>) -> Float<Self> {
         operation::<B, C, _, 2>(
             [x, weight],
             |[x, weight]| (B::times(x.clone(), weight.clone(), None), (x, weight)),
@@ -161,11 +149,7 @@ impl<B: ProductKernels, C: CheckpointStrategy> ProductBackend for Autodiff<B, C>
         )
     }
 
-    fn dense_product_onto(
-        base: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
+    fn dense_product_onto(base: Float<Self>, x: Float<Self>, weight: Float<Self>) -> Float<Self> {
         operation::<B, C, _, 3>(
             [base, x, weight],
             |[base, x, weight]| {

@@ -3,7 +3,7 @@
 #![allow(clippy::inline_always)] // loops become part of the code for an instruction set
 
 use burn::backend::TensorMetadata;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use rayon::prelude::*;
 
 use super::{Activation, EPSILON, RowwiseKernels};
@@ -128,11 +128,7 @@ fn pull_labels(row: &mut [f32], targets: &[f32], scale: f32) {
 }
 
 impl<B: Host> RowwiseKernels for B {
-    fn activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn activate(x: Float<Self>, bias: Float<Self>, activation: Activation) -> Float<Self> {
         let (width, bias) = (x.shape()[1], B::values(bias));
         let bias: &[f32] = &bias;
         B::update(x, |x| {
@@ -151,11 +147,7 @@ impl<B: Host> RowwiseKernels for B {
         })
     }
 
-    fn slope(
-        g: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn slope(g: Float<Self>, y: Float<Self>, activation: Activation) -> Float<Self> {
         if activation == Activation::Identity {
             return g;
         }
@@ -177,7 +169,7 @@ impl<B: Host> RowwiseKernels for B {
         })
     }
 
-    fn column_sums(g: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn column_sums(g: Float<Self>) -> Float<Self> {
         let [rows, width] = [g.shape()[0], g.shape()[1]];
         let g = B::values(g);
         let g: &[f32] = &g;
@@ -195,11 +187,11 @@ impl<B: Host> RowwiseKernels for B {
     }
 
     fn normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
+        x: Float<Self>,
+        gain: Float<Self>,
+        shift: Float<Self>,
         activation: Activation,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         let width = x.shape()[1];
         let (gain, shift) = (B::values(gain), B::values(shift));
         let (gain, shift): (&[f32], &[f32]) = (&gain, &shift);
@@ -220,11 +212,7 @@ impl<B: Host> RowwiseKernels for B {
         })
     }
 
-    fn normalise_gradients(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
+    fn normalise_gradients(g: Float<Self>, x: Float<Self>, gain: Float<Self>) -> [Float<Self>; 3] {
         let [count, width] = [x.shape()[0], x.shape()[1]];
         let (x, gain) = (B::values(x), B::values(gain));
         let (x, gain): (&[f32], &[f32]) = (&x, &gain);
@@ -277,7 +265,7 @@ impl<B: Host> RowwiseKernels for B {
         [of_x, row(gains), row(shifts)]
     }
 
-    fn mask(x: FloatTensor<Self>, mask: &Mask) -> FloatTensor<Self> {
+    fn mask(x: Float<Self>, mask: &Mask) -> Float<Self> {
         let width = x.shape()[1];
         B::update(x, |x| {
             rows_in_blocks(
@@ -293,11 +281,7 @@ impl<B: Host> RowwiseKernels for B {
         })
     }
 
-    fn loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        loss: Loss,
-    ) -> FloatTensor<Self> {
+    fn loss(logits: Float<Self>, targets: Float<Self>, loss: Loss) -> Float<Self> {
         let width = logits.shape()[1];
         let (logits, targets) = (B::values(logits), B::values(targets));
         let of_row = |(logits, targets): (&[f32], &[f32])| {
@@ -323,11 +307,11 @@ impl<B: Host> RowwiseKernels for B {
     }
 
     fn loss_gradient(
-        g: FloatTensor<Self>,
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
+        g: Float<Self>,
+        logits: Float<Self>,
+        targets: Float<Self>,
         loss: Loss,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         let width = logits.shape()[1];
         // The loss is one number, and so is the gradient that comes from above.
         let (scale, targets) = (B::values(g)[0], B::values(targets));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::backend::Autodiff;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 
 use super::{Activation, RowwiseBackend, RowwiseKernels, plain};
 use crate::model::Loss;
@@ -12,11 +12,7 @@ use crate::model::dropout::Mask;
 use crate::model::operation::operation;
 
 impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C> {
-    fn row_activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn row_activate(x: Float<Self>, bias: Float<Self>, activation: Activation) -> Float<Self> {
         operation::<B, C, _, 2>(
             [x, bias],
             |[x, bias]| {
@@ -33,11 +29,11 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
     }
 
     fn row_normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
+        x: Float<Self>,
+        gain: Float<Self>,
+        shift: Float<Self>,
         activation: Activation,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         operation::<B, C, _, 3>(
             [x, gain, shift],
             |[x, gain, shift]| {
@@ -53,7 +49,7 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
         )
     }
 
-    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
+    fn row_mask(x: Float<Self>, mask: Arc<Mask>) -> Float<Self> {
         operation::<B, C, _, 1>(
             [x],
             |[x]| (B::mask(x, &mask), mask),
@@ -61,11 +57,7 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
         )
     }
 
-    fn row_loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        kind: Loss,
-    ) -> FloatTensor<Self> {
+    fn row_loss(logits: Float<Self>, targets: Float<Self>, kind: Loss) -> Float<Self> {
         // Targets are constants: no gradient goes to them.
         let targets = targets.into_primitive();
         operation::<B, C, _, 1>(
@@ -78,7 +70,7 @@ impl<B: RowwiseKernels, C: CheckpointStrategy> RowwiseBackend for Autodiff<B, C>
         )
     }
 
-    fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn row_carrier(output: Float<Self>, upstream: Float<Self>) -> Float<Self> {
         operation::<B, C, _, 1>(
             [output],
             |[output]| (plain::zero::<B>(&output), upstream.into_primitive()),

@@ -20,7 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Backend, Dispatch};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -74,72 +74,56 @@ const EPSILON: f32 = 1e-5;
 /// parameters and sums over rows `[1, width]`, scalars `[1, 1]`.
 pub(crate) trait RowwiseKernels: Backend {
     /// `y = activation(x + bias)`.
-    fn activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn activate(x: Float<Self>, bias: Float<Self>, activation: Activation) -> Float<Self> {
         plain::activate::<Self>(x, bias, activation)
     }
 
     /// `g ⊙ activation'`, where the activation's value is `y`.
-    fn slope(
-        g: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn slope(g: Float<Self>, y: Float<Self>, activation: Activation) -> Float<Self> {
         plain::slope::<Self>(g, y, activation)
     }
 
     /// The sum of all rows.
-    fn column_sums(g: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn column_sums(g: Float<Self>) -> Float<Self> {
         plain::column_sums::<Self>(g)
     }
 
     /// `activation(gain ⊙ (x − mean) / √(variance + ε) + shift)`, with mean and variance of each
     /// row.
     fn normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
+        x: Float<Self>,
+        gain: Float<Self>,
+        shift: Float<Self>,
         activation: Activation,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         plain::normalise::<Self>(x, gain, shift, activation)
     }
 
     /// The gradients of `x`, `gain` and `shift` of [`RowwiseKernels::normalise`]; `g` has been
     /// through [`RowwiseKernels::slope`].
-    fn normalise_gradients(
-        g: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
+    fn normalise_gradients(g: Float<Self>, x: Float<Self>, gain: Float<Self>) -> [Float<Self>; 3] {
         plain::normalise_gradients::<Self>(g, x, gain)
     }
 
     /// `x ⊙ mask`.
-    fn mask(x: FloatTensor<Self>, mask: &Mask) -> FloatTensor<Self> {
+    fn mask(x: Float<Self>, mask: &Mask) -> Float<Self> {
         plain::mask::<Self>(x, mask)
     }
 
     /// Of one class `−Σ targets ⊙ log softmax(logits)`; of several labels, with signs in the
     /// targets, `Σ |targets| ⊙ log(1 + exp(−sign(targets) ⊙ logits))`.
-    fn loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        loss: Loss,
-    ) -> FloatTensor<Self> {
+    fn loss(logits: Float<Self>, targets: Float<Self>, loss: Loss) -> Float<Self> {
         plain::loss::<Self>(logits, targets, loss)
     }
 
     /// Of one class `g·((Σ_c targets)·softmax(logits) − targets)`; of several labels
     /// `−g·targets ⊙ σ(−sign(targets) ⊙ logits)`.
     fn loss_gradient(
-        g: FloatTensor<Self>,
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
+        g: Float<Self>,
+        logits: Float<Self>,
+        targets: Float<Self>,
         loss: Loss,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         plain::loss_gradient::<Self>(g, logits, targets, loss)
     }
 }
@@ -152,31 +136,31 @@ on_every_backend! {
     pub(crate) trait RowwiseBackend: Backend {
         /// See [`activate`].
         fn row_activate(
-            x: FloatTensor<Self>,
-            bias: FloatTensor<Self>,
+            x: Float<Self>,
+            bias: Float<Self>,
             activation: Activation,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
 
         /// See [`layer_norm`].
         fn row_normalise(
-            x: FloatTensor<Self>,
-            gain: FloatTensor<Self>,
-            shift: FloatTensor<Self>,
+            x: Float<Self>,
+            gain: Float<Self>,
+            shift: Float<Self>,
             activation: Activation,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
 
         /// See [`dropped`].
-        fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self>;
+        fn row_mask(x: Float<Self>, mask: Arc<Mask>) -> Float<Self>;
 
         /// See [`cross_entropy`](super::cross_entropy).
         fn row_loss(
-            logits: FloatTensor<Self>,
-            targets: FloatTensor<Self>,
+            logits: Float<Self>,
+            targets: Float<Self>,
             loss: Loss,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
 
         /// See [`carrier`].
-        fn row_carrier(output: FloatTensor<Self>, upstream: FloatTensor<Self>) -> FloatTensor<Self>;
+        fn row_carrier(output: Float<Self>, upstream: Float<Self>) -> Float<Self>;
     }
 }
 
@@ -248,36 +232,28 @@ pub fn carrier(output: Tensor<2>, upstream: Tensor<2>) -> Tensor<1> {
 }
 
 impl<B: RowwiseKernels> RowwiseBackend for B {
-    fn row_activate(
-        x: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-    ) -> FloatTensor<Self> {
+    fn row_activate(x: Float<Self>, bias: Float<Self>, activation: Activation) -> Float<Self> {
         B::activate(x, bias, activation)
     }
 
     fn row_normalise(
-        x: FloatTensor<Self>,
-        gain: FloatTensor<Self>,
-        shift: FloatTensor<Self>,
+        x: Float<Self>,
+        gain: Float<Self>,
+        shift: Float<Self>,
         activation: Activation,
-    ) -> FloatTensor<Self> {
+    ) -> Float<Self> {
         B::normalise(x, gain, shift, activation)
     }
 
-    fn row_mask(x: FloatTensor<Self>, mask: Arc<Mask>) -> FloatTensor<Self> {
+    fn row_mask(x: Float<Self>, mask: Arc<Mask>) -> Float<Self> {
         B::mask(x, &mask)
     }
 
-    fn row_loss(
-        logits: FloatTensor<Self>,
-        targets: FloatTensor<Self>,
-        loss: Loss,
-    ) -> FloatTensor<Self> {
+    fn row_loss(logits: Float<Self>, targets: Float<Self>, loss: Loss) -> Float<Self> {
         B::loss(logits, targets, loss)
     }
 
-    fn row_carrier(output: FloatTensor<Self>, _upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn row_carrier(output: Float<Self>, _upstream: Float<Self>) -> Float<Self> {
         // Without differentiation there is nowhere to carry anything to.
         plain::zero::<B>(&output)
     }

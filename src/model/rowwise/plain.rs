@@ -2,7 +2,7 @@
 //! tested against.
 
 use burn::backend::Backend;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{FloatDType, TensorMetadata};
 use burn::tensor::{Shape, TensorData};
 
@@ -10,11 +10,11 @@ use super::{Activation, EPSILON};
 use crate::model::Loss;
 use crate::model::dropout::Mask;
 
-pub(super) fn zero<B: Backend>(like: &FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn zero<B: Backend>(like: &Float<B>) -> Float<B> {
     B::float_zeros(Shape::new([1, 1]), &like.device(), FloatDType::F32)
 }
 
-fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
+fn apply<B: Backend>(x: Float<B>, activation: Activation) -> Float<B> {
     match activation {
         Activation::Identity => x,
         Activation::Relu => B::relu(x),
@@ -28,18 +28,14 @@ fn apply<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
 }
 
 pub(super) fn activate<B: Backend>(
-    x: FloatTensor<B>,
-    bias: FloatTensor<B>,
+    x: Float<B>,
+    bias: Float<B>,
     activation: Activation,
-) -> FloatTensor<B> {
+) -> Float<B> {
     apply::<B>(B::float_add(x, bias), activation)
 }
 
-pub(super) fn slope<B: Backend>(
-    g: FloatTensor<B>,
-    y: FloatTensor<B>,
-    activation: Activation,
-) -> FloatTensor<B> {
+pub(super) fn slope<B: Backend>(g: Float<B>, y: Float<B>, activation: Activation) -> Float<B> {
     match activation {
         Activation::Identity => g,
         Activation::Relu => B::relu_backward(y, g),
@@ -50,12 +46,12 @@ pub(super) fn slope<B: Backend>(
     }
 }
 
-pub(super) fn column_sums<B: Backend>(g: FloatTensor<B>) -> FloatTensor<B> {
+pub(super) fn column_sums<B: Backend>(g: Float<B>) -> Float<B> {
     B::float_sum_dim(g, 0)
 }
 
 /// `(x − mean) / √(variance + ε)` and `1 / √(variance + ε)` of each row.
-fn standardise<B: Backend>(x: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+fn standardise<B: Backend>(x: Float<B>) -> (Float<B>, Float<B>) {
     let mean = B::float_mean_dim(x.clone(), 1);
     let centred = B::float_sub(x, mean);
     let variance = B::float_mean_dim(B::float_mul(centred.clone(), centred.clone()), 1);
@@ -65,11 +61,11 @@ fn standardise<B: Backend>(x: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>
 }
 
 pub(super) fn normalise<B: Backend>(
-    x: FloatTensor<B>,
-    gain: FloatTensor<B>,
-    shift: FloatTensor<B>,
+    x: Float<B>,
+    gain: Float<B>,
+    shift: Float<B>,
     activation: Activation,
-) -> FloatTensor<B> {
+) -> Float<B> {
     let (standard, _) = standardise::<B>(x);
     apply::<B>(
         B::float_add(B::float_mul(standard, gain), shift),
@@ -78,10 +74,10 @@ pub(super) fn normalise<B: Backend>(
 }
 
 pub(super) fn normalise_gradients<B: Backend>(
-    g: FloatTensor<B>,
-    x: FloatTensor<B>,
-    gain: FloatTensor<B>,
-) -> [FloatTensor<B>; 3] {
+    g: Float<B>,
+    x: Float<B>,
+    gain: Float<B>,
+) -> [Float<B>; 3] {
     let (standard, scale) = standardise::<B>(x);
     let of_shift = B::float_sum_dim(g.clone(), 0);
     let of_gain = B::float_sum_dim(B::float_mul(g.clone(), standard.clone()), 0);
@@ -92,7 +88,7 @@ pub(super) fn normalise_gradients<B: Backend>(
     [B::float_mul(across, scale), of_gain, of_shift]
 }
 
-pub(super) fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B> {
+pub(super) fn mask<B: Backend>(x: Float<B>, mask: &Mask) -> Float<B> {
     let [rows, width] = [x.shape()[0], x.shape()[1]];
     let values = TensorData::new(mask.values(width), [rows, width]);
     let values = B::float_from_data(values, &x.device());
@@ -100,16 +96,12 @@ pub(super) fn mask<B: Backend>(x: FloatTensor<B>, mask: &Mask) -> FloatTensor<B>
 }
 
 /// `−sign(targets) ⊙ logits`: how far each logit is on the wrong side.
-fn wrong<B: Backend>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+fn wrong<B: Backend>(logits: Float<B>, targets: Float<B>) -> Float<B> {
     // Of a row that does not count the sign is 0, and its targets make 0 of whatever follows.
     B::float_neg(B::float_mul(logits, B::float_sign(targets)))
 }
 
-pub(super) fn loss<B: Backend>(
-    logits: FloatTensor<B>,
-    targets: FloatTensor<B>,
-    loss: Loss,
-) -> FloatTensor<B> {
+pub(super) fn loss<B: Backend>(logits: Float<B>, targets: Float<B>, loss: Loss) -> Float<B> {
     let sum = match loss {
         Loss::CrossEntropy => {
             let sum = B::float_sum(B::float_mul(B::log_softmax(logits, 1), targets));
@@ -127,11 +119,11 @@ pub(super) fn loss<B: Backend>(
 }
 
 pub(super) fn loss_gradient<B: Backend>(
-    g: FloatTensor<B>,
-    logits: FloatTensor<B>,
-    targets: FloatTensor<B>,
+    g: Float<B>,
+    logits: Float<B>,
+    targets: Float<B>,
     loss: Loss,
-) -> FloatTensor<B> {
+) -> Float<B> {
     let of_logits = match loss {
         Loss::CrossEntropy => {
             let weights = B::float_sum_dim(targets.clone(), 1);

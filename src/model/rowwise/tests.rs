@@ -2,7 +2,7 @@
 //! against finite differences.
 
 use burn::backend::Flex;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;
 
@@ -31,17 +31,17 @@ impl Shape {
             .collect()
     }
 
-    fn matrix(&self, purpose: u64) -> FloatTensor<Flex> {
+    fn matrix(&self, purpose: u64) -> Float<Flex> {
         let values = self.draw(purpose, self.rows * self.width);
         <Flex as Host>::tensor(values, [self.rows, self.width])
     }
 
-    fn row(&self, purpose: u64) -> FloatTensor<Flex> {
+    fn row(&self, purpose: u64) -> Float<Flex> {
         <Flex as Host>::tensor(self.draw(purpose, self.width), [1, self.width])
     }
 
     /// Weights of classes as a loss has them: a third of the rows have none.
-    fn targets(&self, loss: Loss) -> FloatTensor<Flex> {
+    fn targets(&self, loss: Loss) -> Float<Flex> {
         let mut values = vec![0.0; self.rows * self.width];
         for row in (0..self.rows).filter(|row| row % 3 != 1) {
             let weight = 0.5 + (row % 2) as f32;
@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-fn near(found: FloatTensor<Flex>, expected: FloatTensor<Flex>) -> Result<(), TestCaseError> {
+fn near(found: Float<Flex>, expected: Float<Flex>) -> Result<(), TestCaseError> {
     let (found, expected) = (
         <Flex as Host>::values(found),
         <Flex as Host>::values(expected),

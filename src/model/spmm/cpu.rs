@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use burn::backend::TensorMetadata;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 
 use super::SpmmBackend;
 use crate::model::SparseMatrix;
@@ -39,21 +39,13 @@ pub(super) fn product(
 }
 
 impl<B: Host> SpmmBackend for B {
-    fn spmm(
-        x: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-        transposed: bool,
-    ) -> FloatTensor<Self> {
+    fn spmm(x: Float<Self>, matrix: Arc<SparseMatrix>, transposed: bool) -> Float<Self> {
         let width = x.shape()[1];
         let product = product(&matrix, &B::values(x), width, transposed);
         B::tensor(product, [matrix.outputs(transposed), width])
     }
 
-    fn spmm_onto(
-        base: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-    ) -> FloatTensor<Self> {
+    fn spmm_onto(base: Float<Self>, x: Float<Self>, matrix: Arc<SparseMatrix>) -> Float<Self> {
         let (width, x) = (x.shape()[1], B::values(x));
         B::update(base, |sums| {
             if let Some(packed) = packed(&matrix, false) {

@@ -14,7 +14,7 @@ mod cube;
 use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::FloatTensor as Float;
 use burn::backend::{Autodiff, Backend, Dispatch};
 use burn::tensor::Tensor;
 
@@ -27,15 +27,15 @@ on_every_backend! {
     // and on processors they took 2.7 times as long on a graph like ogbn-arxiv with 128 columns.
     pub(crate) trait SpmmBackend: Backend {
         /// `A·x`, or `Aᵀ·x` when `transposed`.
-        fn spmm(x: FloatTensor<Self>, matrix: Arc<SparseMatrix>, transposed: bool)
-        -> FloatTensor<Self>;
+        fn spmm(x: Float<Self>, matrix: Arc<SparseMatrix>, transposed: bool)
+        -> Float<Self>;
 
         /// `base + A·x`.
         fn spmm_onto(
-            base: FloatTensor<Self>,
-            x: FloatTensor<Self>,
+            base: Float<Self>,
+            x: Float<Self>,
             matrix: Arc<SparseMatrix>,
-        ) -> FloatTensor<Self>;
+        ) -> Float<Self>;
     }
 }
 
@@ -79,11 +79,7 @@ pub fn spmm_onto(base: Tensor<2>, matrix: &Arc<SparseMatrix>, x: Tensor<2>) -> T
 }
 
 impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
-    fn spmm(
-        x: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-        transposed: bool,
-    ) -> FloatTensor<Self> {
+    fn spmm(x: Float<Self>, matrix: Arc<SparseMatrix>, transposed: bool) -> Float<Self> {
         operation::<B, C, _, 1>(
             [x],
             |[x]| {
@@ -94,11 +90,7 @@ impl<B: SpmmBackend, C: CheckpointStrategy> SpmmBackend for Autodiff<B, C> {
         )
     }
 
-    fn spmm_onto(
-        base: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        matrix: Arc<SparseMatrix>,
-    ) -> FloatTensor<Self> {
+    fn spmm_onto(base: Float<Self>, x: Float<Self>, matrix: Arc<SparseMatrix>) -> Float<Self> {
         operation::<B, C, _, 2>(
             [base, x],
             |[base, x]| {

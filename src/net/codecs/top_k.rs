@@ -24,8 +24,9 @@ use crate::net::{CodecKey, Columns, NetError, RelativeError, Rows, Selection};
 pub struct TopK {
     /// Bits of a plain row over bits sent, 1 or more. Any other number sends all entries.
     pub ratio: f64,
-    /// Bits that a value takes: 32, or what the second of two composed codecs makes of it.
-    pub value_bits: u32,
+    /// Bits that a value takes: 32, or what the second of two composed codecs makes of it, on
+    /// average.
+    pub value_bits: f64,
 }
 
 /// How the places of a row are written.
@@ -56,7 +57,7 @@ impl TopK {
     pub const fn new(ratio: f64) -> Self {
         Self {
             ratio,
-            value_bits: 32,
+            value_bits: 32.0,
         }
     }
 
@@ -76,7 +77,7 @@ impl Selection for TopK {
     fn kept(&self, width: usize) -> usize {
         let plain = 32.0 * width as f64;
         let budget = plain / self.ratio.max(f64::MIN_POSITIVE);
-        let value = f64::from(self.value_bits);
+        let value = self.value_bits;
         if self.ratio <= 1.0 || budget >= value * width as f64 {
             return width;
         }
@@ -239,13 +240,13 @@ mod tests {
     proptest! {
         #[test]
         fn k_is_the_largest_that_the_ratio_pays_for(
-            width in 1..300_usize, ratio in 1.01..200.0_f64, value_bits in 1..33_u32,
+            width in 1..300_usize, ratio in 1.01..200.0_f64, value_bits in 1.0..33.0_f64,
         ) {
             let codec = TopK { ratio, value_bits };
             let kept = codec.kept(width);
             let bits = |kept: usize| {
                 let places = if kept == width { 0 } else { Places::new(width, kept).bits };
-                (value_bits as usize * kept + places) as f64
+                value_bits * kept as f64 + places as f64
             };
             let budget = 32.0 * width as f64 / ratio;
             prop_assert!(kept == 1 || bits(kept) <= budget, "{} bits in {budget}", bits(kept));

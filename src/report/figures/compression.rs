@@ -19,7 +19,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let coverage: Around = |values| Axis::linear("coverage", Unit::Percent, values);
     let error: Around = |values| {
         Axis::log(
-            "relative error",
+            "relative squared error",
             Unit::Plain,
             // Bands may reach below zero, where a logarithmic axis has no place.
             values.into_iter().filter(|&value| value > 0.0),

@@ -15,7 +15,7 @@ const SIZES: [(&str, &str); 5] = [
     ("layers", "model layers"),
     ("hidden", "hidden width"),
     ("nodes", "nodes"),
-    ("scale", "scale of the graph"),
+    ("scale", "nodes of the graph"),
 ];
 
 /// More panels of each measure are not shown.
@@ -127,9 +127,17 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
     })
 }
 
-/// The cell's size, if it has a positive one.
+/// The cell's size, if it has a positive one. The scale of an R-MAT graph is the exponent of its
+/// nodes.
 fn size_of(cell: &Entrant, size: &str) -> Option<f64> {
-    cell.setting.number(size).filter(|number| *number > 0.0)
+    let number = cell.setting.number(size).filter(|number| *number > 0.0);
+    number.map(|number| {
+        if size == "scale" {
+            number.exp2()
+        } else {
+            number
+        }
+    })
 }
 
 /// A panel of one measure for each combination, all with the same axes.

@@ -122,6 +122,17 @@ impl Checkpoints {
         atomic::write(&path, write).map_err(unwritten)
     }
 
+    /// Removes the files of a worker that are of more epochs than these.
+    pub(in crate::sim) fn forget_after(&self, rank: usize, workers: usize, epochs: usize) {
+        for later in self
+            .listed(rank, workers)
+            .into_iter()
+            .filter(|&listed| listed > epochs)
+        {
+            let _ = fs::remove_file(self.path(rank, workers, later));
+        }
+    }
+
     /// Removes the files of a worker but for its two newest. Where all workers' are in this folder,
     /// those that are older than one that all have.
     pub(in crate::sim) fn prune(&self, rank: usize, workers: usize, all_here: bool) {

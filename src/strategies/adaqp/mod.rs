@@ -35,13 +35,14 @@
 
 pub(super) mod assign;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use self::assign::{Groups, Spreads};
 use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP, option_struct};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
+use super::parts::{
+    EpochExchange, Exchange, ExchangePoint, Feedback, Gradients, When, Wire, partition_parallel,
+};
 use super::{
     BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
     Training, options,
@@ -49,7 +50,7 @@ use super::{
 use crate::graph::PartitionSpec;
 use crate::model::RowForm;
 use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally, Watched};
-use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
+use crate::sim::{Decision, Planner, Restoring, Saving, Setting, SimError, Worker};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -305,33 +306,12 @@ impl Training for Quantised {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let bits = RefCell::new(self.options.bits.clone());
-        let before: RefCell<Option<Spreads>> = RefCell::default();
-        let exchange = |epoch: usize, _: &[_]| {
-            let mut decided = None;
-            if let (Some(spreads), Some(adaptive)) = (before.take(), self.options.adaptive) {
-                let assigned = spreads
-                    .groups
-                    .assign(&spreads.tally.values(), adaptive.lambda);
-                decided = Some(Decision::Bits(assigned.clone()));
-                bits.replace(assigned);
-            }
-            let spreads = self.spreads(epoch);
-            let bits = bits.borrow();
-            let sent = EpochExchange {
-                compression_ratio: self.compression_ratio(&bits),
-                decided,
-                ..self.exchange(&bits, spreads.as_ref(), epoch)
-            };
-            before.replace(spreads);
-            sent
-        };
-        let mut memory = Remembered {
+        let mut rows = Rows {
             fitted: self,
-            bits: &bits,
-            before: &before,
+            bits: self.options.bits.clone(),
+            before: None,
         };
-        partition_parallel_with(worker, Some(&exchange), self.when(), &mut memory)
+        partition_parallel(worker, Some(&mut rows), self.when())
     }
 
     fn saves(&self) -> Result<(), String> {
@@ -339,30 +319,44 @@ impl Training for Quantised {
     }
 }
 
-/// What one worker's program goes by, beside the epoch.
-struct Remembered<'a> {
+/// What travels, by what a worker remembers.
+struct Rows<'a> {
     fitted: &'a Quantised,
-    bits: &'a RefCell<RowBits>,
+    bits: RowBits,
     /// Spreads of the epoch before, over all workers.
-    before: &'a RefCell<Option<Spreads>>,
+    before: Option<Spreads>,
 }
 
-impl Saved for Remembered<'_> {
+impl Exchange for Rows<'_> {
+    fn at(&mut self, epoch: usize, _: &[Feedback]) -> EpochExchange {
+        let fitted = self.fitted;
+        let mut decided = None;
+        if let (Some(spreads), Some(adaptive)) = (self.before.take(), fitted.options.adaptive) {
+            self.bits = (spreads.groups).assign(&spreads.tally.values(), adaptive.lambda);
+            decided = Some(Decision::Bits(self.bits.clone()));
+        }
+        self.before = fitted.spreads(epoch);
+        EpochExchange {
+            compression_ratio: fitted.compression_ratio(&self.bits),
+            decided,
+            ..fitted.exchange(&self.bits, self.before.as_ref(), epoch)
+        }
+    }
+
     fn save(&self, into: &mut Saving) {
-        into.put(&*self.bits.borrow());
-        let before = self.before.borrow();
-        into.put(&before.as_ref().map(|spreads| spreads.tally.values()));
+        into.put(&self.bits);
+        let before = self.before.as_ref();
+        into.put(&before.map(|spreads| spreads.tally.values()));
     }
 
     fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
-        self.bits.replace(from.saved().take()?);
+        self.bits = from.saved().take()?;
         let values: Option<Vec<f32>> = from.saved().take()?;
-        let before = values.zip(self.fitted.groups()).map(|(values, groups)| {
-            let tally = Arc::new(Tally::new(groups.count()));
-            tally.set(0, &values);
-            Spreads { groups, tally }
+        let before = values.zip(self.fitted.groups());
+        self.before = before.map(|(values, groups)| Spreads {
+            groups,
+            tally: Tally::of(values),
         });
-        self.before.replace(before);
         Ok(())
     }
 }

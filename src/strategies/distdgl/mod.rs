@@ -278,12 +278,12 @@ impl Stepwise for Fetches<'_> {
     }
 
     fn save(&self, worker: &Worker, into: &mut Saving) {
-        (&self.state).save(into);
+        self.state.save(into);
         self.trainer.save(worker, into);
     }
 
     fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
-        (&self.state).restore(from)?;
+        self.state.restore(from)?;
         self.trainer.restore(from)
     }
 }

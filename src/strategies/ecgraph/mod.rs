@@ -43,19 +43,20 @@
 mod codec;
 mod tuner;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, option_struct};
 use super::parts::plan::{ExchangePlanner, Sending};
-use super::parts::{EpochExchange, ExchangePoint, Gradients, When, Wire, partition_parallel_with};
+use super::parts::{
+    EpochExchange, Exchange, ExchangePoint, Feedback, Gradients, When, Wire, partition_parallel,
+};
 use super::{
     NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo, Training, options,
 };
 use crate::graph::PartCounts;
 use crate::model::RowForm;
 use crate::net::{Bits, Buckets, CodecKey, Tally};
-use crate::sim::{Decision, Planner, Restoring, Saved, Saving, Setting, SimError, Worker};
+use crate::sim::{Decision, Planner, Restoring, Saving, Setting, SimError, Worker};
 use codec::{Compensated, Memory};
 
 /// How experiments name and make it.
@@ -241,31 +242,13 @@ impl Training for Fitted {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let memory: Arc<Memory> = Arc::default();
-        let readers = RefCell::new(vec![self.bits(); self.setting.workers()]);
-        let before: RefCell<Option<Arc<Tally>>> = RefCell::default();
-        let sent = |epoch: usize, _: &[_]| {
-            let mut readers = readers.borrow_mut();
-            let told = before.take();
-            let now = told.map(|told| tuner::tuned(&readers, &told.values()));
-            let changed = now.as_ref().is_some_and(|now| *now != *readers);
-            if let Some(now) = now {
-                *readers = now;
-            }
-            let sent = EpochExchange {
-                decided: (self.options.tune && (changed || epoch == 0))
-                    .then(|| Decision::ReaderBits(readers.clone())),
-                ..self.exchange(epoch, &memory, &readers)
-            };
-            before.replace(sent.tally.clone());
-            sent
+        let mut rows = Rows {
+            fitted: self,
+            memory: Arc::default(),
+            readers: vec![self.bits(); self.setting.workers()],
+            before: None,
         };
-        let mut remembered = Remembered {
-            memory: &memory,
-            readers: &readers,
-            before: &before,
-        };
-        partition_parallel_with(worker, Some(&sent), self.when(), &mut remembered)
+        partition_parallel(worker, Some(&mut rows), self.when())
     }
 
     fn saves(&self) -> Result<(), String> {
@@ -273,32 +256,44 @@ impl Training for Fitted {
     }
 }
 
-/// What one worker's program goes by, beside the epoch.
-struct Remembered<'a> {
-    memory: &'a Memory,
-    readers: &'a RefCell<Vec<Bits>>,
+/// What travels, by what a worker remembers.
+struct Rows<'a> {
+    fitted: &'a Fitted,
+    memory: Arc<Memory>,
+    /// Bits of the rows that each worker reads.
+    readers: Vec<Bits>,
     /// What all workers told of the epoch before.
-    before: &'a RefCell<Option<Arc<Tally>>>,
+    before: Option<Arc<Tally>>,
 }
 
-impl Saved for Remembered<'_> {
+impl Exchange for Rows<'_> {
+    fn at(&mut self, epoch: usize, _: &[Feedback]) -> EpochExchange {
+        let mut changed = false;
+        if let Some(told) = self.before.take() {
+            let now = tuner::tuned(&self.readers, &told.values());
+            changed = now != self.readers;
+            self.readers = now;
+        }
+        let tells = self.fitted.options.tune && (changed || epoch == 0);
+        let sent = EpochExchange {
+            decided: tells.then(|| Decision::ReaderBits(self.readers.clone())),
+            ..(self.fitted).exchange(epoch, &self.memory, &self.readers)
+        };
+        self.before.clone_from(&sent.tally);
+        sent
+    }
+
     fn save(&self, into: &mut Saving) {
         self.memory.save(into);
-        into.put(&*self.readers.borrow());
-        let before = self.before.borrow();
-        into.put(&before.as_ref().map(|told| told.values()));
+        into.put(&self.readers);
+        into.put(&self.before.as_ref().map(|told| told.values()));
     }
 
     fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         self.memory.restore(from)?;
-        self.readers.replace(from.saved().take()?);
+        self.readers = from.saved().take()?;
         let values: Option<Vec<f32>> = from.saved().take()?;
-        let before = values.map(|values| {
-            let told = Tally::new(values.len());
-            told.set(0, &values);
-            Arc::new(told)
-        });
-        self.before.replace(before);
+        self.before = values.map(Tally::of);
         Ok(())
     }
 }

@@ -84,11 +84,7 @@ impl ByChange {
     pub(super) fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         self.ages = from.saved().take()?;
         let changes: Option<Vec<f32>> = from.saved().take()?;
-        self.changes = changes.map(|values| {
-            let tally = Tally::new(values.len());
-            tally.set(0, &values);
-            Arc::new(tally)
-        });
+        self.changes = changes.map(Tally::of);
         Ok(())
     }
 

@@ -158,7 +158,7 @@ impl CodecChoice {
                 if second.fixed().is_none() {
                     return Err(OptionError::key(
                         "codec",
-                        "`second` of a composition must carry all it is given: identity, f16, bf16, or quantise with `bits`",
+                        "`second` of a composition must carry all it is given: identity, f16, bf16, quantise_rows, or quantise with `bits`",
                     ));
                 }
             }
@@ -269,7 +269,7 @@ impl CodecChoice {
             // Places do not get smaller with the values.
             Kind::TopK {} => Arc::new(TopK {
                 ratio: whole,
-                value_bits: (32.0 / smaller) as u32,
+                value_bits: 32.0 / smaller,
             }),
             _ => return None,
         })
@@ -342,7 +342,7 @@ mod tests {
         choice.at(ratio, false, &Arc::default()).name()
     }
 
-    const FOLLOWING: [&str; 9] = [
+    const FOLLOWING: [&str; 10] = [
         "\"random_columns\"",
         "\"random_entries\"",
         "{ kind = \"first_columns\" }",
@@ -352,6 +352,7 @@ mod tests {
         "{ kind = \"compose\", first = { kind = \"top_k\" }, second = \"f16\" }",
         "{ kind = \"difference\", of = \"top_k\" }",
         "{ kind = \"difference\", of = { kind = \"compose\", first = \"top_k\", second = \"bf16\" } }",
+        "{ kind = \"compose\", first = \"top_k\", second = { kind = \"quantise_rows\", bits = \"random\" } }",
     ];
 
     #[test]

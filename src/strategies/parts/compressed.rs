@@ -68,7 +68,7 @@ impl CodecState {
 }
 
 /// What is measured is taken in each epoch, so that nothing of it is left at its end.
-impl Saved for &CodecState {
+impl Saved for CodecState {
     fn save(&self, into: &mut Saving) {
         let rows = self.memory.held_rows();
         let places: Vec<_> = rows.iter().map(|rows| rows.place).collect();

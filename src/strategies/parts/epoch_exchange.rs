@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{BoundaryShare, Feedback, Senders, Wire};
 use crate::net::{Gauge, Tally, TrafficKind};
-use crate::sim::Decision;
+use crate::sim::{Decision, Restoring, Saving, SimError};
 
 /// What travels in one epoch.
 #[derive(Default)]
@@ -58,5 +58,28 @@ impl EpochExchange {
     }
 }
 
-/// What travels in an epoch, given its number and what the epochs before it showed.
-pub type Exchange<'a> = &'a dyn Fn(usize, &[Feedback]) -> EpochExchange;
+/// Who says what travels: a function of an epoch's number and of what the epochs before it showed,
+/// or one that goes by more than these, which it saves for checkpoints.
+pub trait Exchange {
+    /// What travels in an epoch. Asked for each once, in their order; and besides, with
+    /// [`When::features_ahead`](super::When), for the features of the next one, and of a checkpoint
+    /// for the wires of earlier ones.
+    fn at(&mut self, epoch: usize, seen: &[Feedback]) -> EpochExchange;
+
+    /// Saves what it goes by beside these two. Default: nothing.
+    fn save(&self, _: &mut Saving) {}
+
+    /// Takes back what was saved, also where it has been asked since.
+    ///
+    /// # Errors
+    /// If something else was saved.
+    fn restore(&mut self, _: &mut Restoring<'_>) -> Result<(), SimError> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut(usize, &[Feedback]) -> EpochExchange> Exchange for F {
+    fn at(&mut self, epoch: usize, seen: &[Feedback]) -> EpochExchange {
+        self(epoch, seen)
+    }
+}

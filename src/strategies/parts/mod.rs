@@ -68,7 +68,7 @@ pub use halo::HaloExchange;
 pub use kept::{Bound, Keeping, Senders};
 pub use layerwise::{LayerwiseTrainer, LocalGraph};
 pub(crate) use partition_parallel::forward_error;
-pub use partition_parallel::{partition_parallel, partition_parallel_with};
+pub use partition_parallel::partition_parallel;
 pub use pass::{Crosses, Leaves, Pass, PassLayer, Step, as_leaf, differentiate, run_alone};
 pub use repartition::Repartition;
 pub(crate) use repartition::move_nodes;

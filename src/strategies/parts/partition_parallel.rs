@@ -216,25 +216,12 @@ impl Trainer {
 /// If communication fails.
 pub fn partition_parallel(
     worker: &mut Worker,
-    exchange: Option<Exchange<'_>>,
+    mut exchange: Option<&mut dyn Exchange>,
     when: When,
-) -> Result<(), SimError> {
-    partition_parallel_with(worker, exchange, when, &mut ())
-}
-
-/// As [`partition_parallel`], for an exchange that goes by more than the epoch and what was seen:
-/// `memory` is what it goes by, for checkpoints.
-///
-/// # Errors
-/// If communication fails.
-pub fn partition_parallel_with(
-    worker: &mut Worker,
-    exchange: Option<Exchange<'_>>,
-    when: When,
-    memory: &mut dyn Saved,
 ) -> Result<(), SimError> {
     let (mut model, at_start) = (worker.new_model(), Arc::clone(worker.setting()));
-    let mut trainer = Trainer::new(worker, exchange.is_some(), when);
+    let crosses = exchange.is_some();
+    let mut trainer = Trainer::new(worker, crosses, when);
     let (steps, epochs) = (trainer.steps(), worker.epochs());
     let mut learner = Learner::new(worker, when.gradients, &model, 0..epochs * steps);
     let mut seen = Vec::new();
@@ -245,18 +232,20 @@ pub fn partition_parallel_with(
             let (worker, setting) = (from.worker(), at_start.repartitioned(round)?);
             let shard = Shard::new(&setting, worker.rank())?;
             worker.owns(setting, shard)?;
-            trainer = Trainer::new(worker, exchange.is_some(), when);
+            trainer = Trainer::new(worker, crosses, when);
         }
         model = from.model(model.clone())?;
         learner.restore(from)?;
         seen = from.saved().take()?;
-        trainer.restore(from, &|round, layer| wire_at(exchange, &seen, round, layer))?;
+        let mut wires = |round, layer| wire_at(exchange.as_deref_mut(), &seen, round, layer);
+        trainer.restore(from, &mut wires)?;
         // Last, for an exchange that is asked how rows travelled may go on in its memory.
-        memory.restore(from)
+        (exchange.as_deref_mut()).map_or(Ok(()), |exchange| exchange.restore(from))
     })?;
     for epoch in begins..epochs {
         let mut sent = Sent {
-            now: exchange.map_or_else(EpochExchange::default, |exchange| exchange(epoch, &seen)),
+            now: (exchange.as_deref_mut())
+                .map_or_else(EpochExchange::default, |exchange| exchange.at(epoch, &seen)),
             ahead: None,
         };
         let parts = if when.repartition.begins(epoch) {
@@ -267,13 +256,13 @@ pub fn partition_parallel_with(
         };
         worker.begin_epoch_as(epoch, sent.now.decided.as_ref())?;
         if let Some(parts) = parts {
-            trainer = trainer.moved(worker, &parts, exchange.is_some(), when)?;
+            trainer = trainer.moved(worker, &parts, crosses, when)?;
         }
         // With the next parts everything begins anew.
         let ends = when.repartition.ends(epoch, epochs);
         let in_advance = when.features_ahead && sent.now.gauge.is_none() && !ends;
-        if let (Some(exchange), true) = (exchange, in_advance) {
-            sent.ahead = exchange(epoch + 1, &seen).features();
+        if let (Some(exchange), true) = (exchange.as_deref_mut(), in_advance) {
+            sent.ahead = exchange.at(epoch + 1, &seen).features();
         }
         let mut loss = 0.0;
         for step in 0..steps {
@@ -289,21 +278,7 @@ pub fn partition_parallel_with(
             trainer.finish(worker)?;
         }
         let sent = sent.now;
-        let first = sent.first_rows();
-        let coding_error = sent.gauge.map(|gauge| {
-            let errors = gauge.take();
-            worker.measured_errors(epoch, &errors, first);
-            forward_error(&errors)
-        });
-        let error = match coding_error.filter(|_| sent.shares_error) {
-            Some(own) => Some(global_error(worker, own)?),
-            None => None,
-        };
-        if let Some(tally) = &sent.tally {
-            let mut sums = tally.values();
-            worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
-            tally.set(0, &sums);
-        }
+        let (coding_error, error) = tell(worker, epoch, &sent)?;
         let scores = worker.evaluate_model(epoch, learner.agreed(&model))?;
         let shared = if sent.shares_scores && worker.evaluates(epoch) {
             Some(worker.share_scores(scores)?)
@@ -331,22 +306,48 @@ pub fn partition_parallel_with(
             learner.save(into);
             into.put(&seen);
             trainer.save(worker, into);
-            memory.save(into);
+            if let Some(exchange) = &exchange {
+                exchange.save(into);
+            }
         })?;
     }
     Ok(())
 }
 
+/// The workers tell each other at the end of an epoch what they need for what they send next.
+/// Returns this worker's error of what it sent, and that of all of them, where they are asked for.
+fn tell(
+    worker: &mut Worker,
+    epoch: usize,
+    sent: &EpochExchange,
+) -> Result<(Option<CodingError>, Option<f64>), SimError> {
+    let coding_error = sent.gauge.as_ref().map(|gauge| {
+        let errors = gauge.take();
+        worker.measured_errors(epoch, &errors, sent.first_rows());
+        forward_error(&errors)
+    });
+    let error = match coding_error.filter(|_| sent.shares_error) {
+        Some(own) => Some(global_error(worker, own)?),
+        None => None,
+    };
+    if let Some(tally) = &sent.tally {
+        let mut sums = tally.values();
+        worker.all_reduce(&mut sums, Reduce::Sum, TrafficKind::Control)?;
+        tally.set(0, &sums);
+    }
+    Ok((coding_error, error))
+}
+
 /// How the rows of a layer travelled in an epoch, given what the epochs before it showed.
 fn wire_at(
-    exchange: Option<Exchange<'_>>,
+    exchange: Option<&mut (dyn Exchange + '_)>,
     seen: &[Feedback],
     epoch: u64,
     layer: usize,
 ) -> Result<Wire, SimError> {
     let epoch = epoch as usize;
-    let before = seen.get(..epoch);
-    let sent = before.and_then(|before| exchange.map(|exchange| exchange(epoch, before)));
+    let sent = exchange.zip(seen.get(..epoch));
+    let sent = sent.map(|(exchange, before)| exchange.at(epoch, before));
     let wire = sent.and_then(|sent| sent.wires.into_iter().nth(layer).flatten());
     wire.ok_or_else(|| {
         let what = format!(

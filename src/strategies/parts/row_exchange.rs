@@ -1,14 +1,13 @@
 //! Strategies that differ in what becomes of boundary rows alone: how they are encoded, which of
 //! them cross, and when they are used.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::plan::{ExchangePlanner, Sending};
 use super::{
     BoundaryShare, ByChange, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
-    ExchangePoint, Gradients, Keeping, Repartition, RowWires, Schedule, Staleness, When,
-    partition_parallel_with,
+    ExchangePoint, Feedback, Gradients, Keeping, Repartition, RowWires, Schedule, Staleness, When,
+    partition_parallel,
 };
 use crate::digits::counted;
 use crate::graph::{PartitionMethod, PartitionSpec};
@@ -217,32 +216,17 @@ impl Training for RowTraining {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let (state, rule) = (self.wires.state(), RefCell::new(self.rule()));
-        let epochs = self.setting.training.epochs;
-        let RowExchange {
-            share, repartition, ..
-        } = self.exchange;
-        let sent = |epoch: usize, seen: &[_]| {
-            if repartition.begins(epoch) {
-                // What is known of rows is of those that crossed until now.
-                state.forget();
-                rule.replace(self.rule());
-            }
-            let ratio = self.wires.ratio_at(epoch, seen);
-            let mut sent = exchange(&self.wires, (share, repartition), ratio, epoch, &state);
-            if let Some(rule) = &mut *rule.borrow_mut() {
-                rule.decide(&mut sent, !repartition.ends(epoch, epochs));
-            } else if let Some(keeping) = self.exchange.kept {
-                sent.senders = keeping.senders(repartition.since(epoch), None);
-            }
-            sent
+        let mut rows = Rows {
+            training: self,
+            codecs: self.wires.state(),
+            rule: self.rule(),
         };
-        let sent: Option<Exchange<'_>> = self.exchange.crosses.then_some(&sent);
-        let mut memory = Memory {
-            codecs: &state,
-            rule: &rule,
+        let rows: Option<&mut dyn Exchange> = if self.exchange.crosses {
+            Some(&mut rows)
+        } else {
+            None
         };
-        partition_parallel_with(worker, sent, self.when(), &mut memory)
+        partition_parallel(worker, rows, self.when())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -272,25 +256,45 @@ impl Training for RowTraining {
     }
 }
 
-/// What an epoch's exchange goes by beside what was seen.
-struct Memory<'a> {
-    codecs: &'a CodecState,
-    rule: &'a RefCell<Option<ByChange>>,
+/// What travels, by what a worker remembers.
+struct Rows<'a> {
+    training: &'a RowTraining,
+    codecs: CodecState,
+    rule: Option<ByChange>,
 }
 
-impl Saved for Memory<'_> {
+impl Exchange for Rows<'_> {
+    fn at(&mut self, epoch: usize, seen: &[Feedback]) -> EpochExchange {
+        let RowTraining {
+            wires,
+            exchange: options,
+            setting,
+        } = self.training;
+        let (share, repartition) = (options.share, options.repartition);
+        if repartition.begins(epoch) {
+            // What is known of rows is of those that crossed until now.
+            self.codecs.forget();
+            self.rule = self.training.rule();
+        }
+        let ratio = wires.ratio_at(epoch, seen);
+        let mut sent = exchange(wires, (share, repartition), ratio, epoch, &self.codecs);
+        if let Some(rule) = &mut self.rule {
+            rule.decide(&mut sent, !repartition.ends(epoch, setting.training.epochs));
+        } else if let Some(keeping) = options.kept {
+            sent.senders = keeping.senders(repartition.since(epoch), None);
+        }
+        sent
+    }
+
     fn save(&self, into: &mut Saving) {
         self.codecs.save(into);
-        if let Some(rule) = &*self.rule.borrow() {
+        if let Some(rule) = &self.rule {
             rule.save(into);
         }
     }
 
     fn restore(&mut self, from: &mut Restoring<'_>) -> Result<(), SimError> {
         self.codecs.restore(from)?;
-        if let Some(rule) = &mut *self.rule.borrow_mut() {
-            rule.restore(from)?;
-        }
-        Ok(())
+        self.rule.as_mut().map_or(Ok(()), |rule| rule.restore(from))
     }
 }

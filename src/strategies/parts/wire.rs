@@ -7,7 +7,7 @@ use crate::net::{Bytes, Codec, CodecKey, Identity, Way};
 use crate::sim::SimError;
 
 /// The wire of the rows of a layer in a round, which a checkpoint has by these numbers alone.
-pub type WireAt<'a> = &'a dyn Fn(u64, usize) -> Result<Wire, SimError>;
+pub type WireAt<'a> = &'a mut dyn FnMut(u64, usize) -> Result<Wire, SimError>;
 
 /// How the rows of one layer travel in one exchange.
 #[derive(Clone)]

@@ -190,7 +190,7 @@ impl Run {
 
     /// Saves the stage, and what is behind it.
     fn save(&self, worker: &Worker, stage: &Stage, into: &mut Saving) {
-        (&self.state).save(into);
+        self.state.save(into);
         self.halo.save(worker, into);
         into.lists(self.done.iter().map(Vec::as_slice));
         into.put(&(stage.over, stage.input.width()));
@@ -204,9 +204,9 @@ impl Run {
 
     /// The stage that was saved.
     fn restore(&mut self, from: &mut Restoring<'_>, spec: &ModelSpec) -> Result<Stage, SimError> {
-        (&self.state).restore(from)?;
-        let none = |_, _| Err(SimError::Strategy("no rows are late".to_owned()));
-        self.halo.restore(from, &none)?;
+        self.state.restore(from)?;
+        let mut none = |_, _| Err(SimError::Strategy("no rows are late".to_owned()));
+        self.halo.restore(from, &mut none)?;
         let done = from.saved().lists()?;
         let (seed, device) = (from.worker().setting().seed, from.worker().device());
         for (layer, values) in done.iter().enumerate() {

@@ -72,7 +72,7 @@ fn sizes_that_are_not_there_or_lead_nowhere_are_refused() {
         (
             "[scale.smoke]\n'scale.smoke' = { seeds = [1] }\n",
             "smoke",
-            "x.toml:35: a size cannot be changed by --set or by a size; …",
+            "x.toml:36: a size cannot be changed by --set or by a size; …",
         ),
         (
             "[scale]\nsmoke = 3\n",

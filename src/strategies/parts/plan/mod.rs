@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! part (does it)               plan (says it)
-//! Crossing, HaloExchange       CrossingPlan, FeaturePlan
+//! Crossing, HaloExchange       CrossingPlan, Arrivals
 //! Pass                         PassPlan
-//! ask_owners                   asks
+//! ask_owners                   Asks, ask_owners
 //! move_nodes                   Moves
 //! partition_parallel           ExchangePlanner
 //! sum_steps                    StepPlanner
