@@ -195,6 +195,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_there_twice_has_its_partner() {
+        let once: Vec<RunRow> = (0..2).map(|seed| run("full", seed, 0.8, 100)).collect();
+        let twice = [once.clone(), once.clone()].concat();
+        assert_eq!(compare(&twice, &once).unpaired, 0);
+        assert_eq!(compare(&once, &twice).unpaired, 0);
+        assert_eq!(compare(&twice, &once[..1]).unpaired, 2);
+    }
+
+    #[test]
     fn seeds_are_paired_and_what_is_equal_differs_or_is_unclear_is_told_apart() {
         let first: Vec<RunRow> = (0..3)
             .map(|s| run("full", s, 0.8 + 0.01 * s as f64, 100))

@@ -91,6 +91,30 @@ mod tests {
             epochs: 1,
             ..full()
         };
+        let again = TrafficRow {
+            cell: "full".into(),
+            kind: TrafficKind::Feature,
+            epoch: 1,
+            ..TrafficRow::default()
+        };
+        let traffic = vec![
+            again.clone(),
+            TrafficRow {
+                cell: "fixed".into(),
+                ..again
+            },
+        ];
+        let runs = beside(run("fixed", 150, 10));
+        let tables = Tables {
+            runs,
+            traffic,
+            ..Tables::default()
+        };
+        assert_eq!(
+            note(&tables),
+            None,
+            "this full sends them in every epoch, too"
+        );
         let mut of_batches = full();
         of_batches.measured.as_mut().unwrap().sample_bytes = 1;
         for other in [one_worker, shorter, of_batches] {

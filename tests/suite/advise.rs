@@ -406,6 +406,43 @@ fn a_probe_of_fewer_workers_says_so() {
 }
 
 #[test]
+fn who_does_not_go_with_a_sample_is_ranked_all_the_same() {
+    let text = "name = \"cora-here\"\nseeds = [0]\ndataset = { name = \"cora\" }\nmodel = { kind = \"gcn\", hidden = 4 }\n\
+        training = { epochs = 1 }\npartition = { workers = 3 }\nnetwork = { preset = \"ethernet-1g\" }\n\
+        compute = { timing = { profile = \"a100\" } }\nstrategy = [{ kind = \"full\" }, { kind = \"grappa\", chunks = 9 }]\n";
+    let folder = folder_with(text);
+    let arguments = ["advise", "x.toml", "--quiet", "--probe=500"];
+    let told = grapevine(folder.path(), &arguments).expect(0).stdout;
+    // Nine chunks go with three workers, and not with the two of a sample of 500.
+    assert!(told.contains("note: grappa: no probe of it: "), "{told}");
+    assert!(told.contains("of the 2 workers"), "{told}");
+    assert!(told.contains("half the workers (1)"), "{told}");
+    assert!(told.contains("twice the workers (6)"), "{told}");
+}
+
+#[test]
+fn others_join_where_an_entry_has_the_settings_of_the_file() {
+    let text = |with: &str| {
+        format!(
+            "name = \"cora-here\"\nseeds = [0]\ndataset = {{ name = \"cora\" }}\nmodel = {{ kind = \"gcn\", hidden = 4 }}\n\
+             training = {{ epochs = 1 }}\npartition = {{ workers = 2 }}\nnetwork = {{ preset = \"ethernet-1g\" }}\n\
+             compute = {{ timing = {{ profile = \"a100\" }} }}\nstrategy = [{{ kind = \"full\"{with} }}]\n"
+        )
+    };
+    let asked = |with: &str| {
+        let (code, advice, error) = advice(&text(with), &[]);
+        assert_eq!(code, 0, "{error}");
+        let left_out = advice[0]["left_out"].as_array().expect("a list");
+        let others = left_out.iter().any(|one| one["strategy"] == "all others");
+        let ranked = advice[0]["ranking"].as_array().expect("a ranking").len();
+        (ranked, others)
+    };
+    assert_eq!(asked(", with = { \"partition.workers\" = 3 }"), (1, true));
+    let (ranked, others) = asked("");
+    assert!(ranked > 5 && !others, "{ranked}");
+}
+
+#[test]
 fn a_probe_of_counts_is_on_a_drawn_graph_of_as_many_nodes() {
     let text = "name = \"numbers\"\nseeds = [0]\n\
         dataset = { counts = { rmat = { scale = 20, edge_factor = 4 }, features = 8, classes = 4 } }\n\

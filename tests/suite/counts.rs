@@ -335,6 +335,32 @@ fn features_that_are_kept_are_those_that_come_step_after_step() {
 }
 
 #[test]
+fn a_cache_of_two_workers_has_room_for_all_that_is_not_their_own() {
+    let graphs = [
+        "rmat = { scale = 14, edge_factor = 16 }, features = 50, classes = 7, train = 0.3",
+        "degrees = \"degrees.txt\", features = 50, classes = 7, train = 0.3",
+    ];
+    for graph in graphs {
+        let text = format!(
+            "name = \"two\"\nseeds = [0]\ndataset = {{ counts = {{ {graph} }} }}\nmodel = {{ kind = \"sage\", layers = 2, hidden = 16 }}\n\
+             training = {{ epochs = 4, batch = {{ size = 200, fanouts = [10, 5] }} }}\npartition = {{ method = \"random\", workers = 2 }}\n\
+             network = {{ preset = \"ethernet-10g\" }}\ncompute = {{ timing = {{ profile = \"a100\" }} }}\n\
+             strategy = [{{ kind = \"distdgl\" }}, {{ kind = \"distdgl\", cache = \"grappa-halo\", label = \"halo\" }}, \
+             {{ kind = \"distdgl\", cache = \"100MB\", label = \"all\" }}]\n"
+        );
+        let folder = folder_with(&text);
+        // Some of no neighbours at all.
+        std::fs::write(folder.path().join("degrees.txt"), "3,1000\n5,200\n0,500\n").unwrap();
+        let (code, out, error) = told(folder.path(), &["project", "x.toml", "--json"]);
+        assert_eq!(code, Some(0), "{error}");
+        let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+        let of = |number: usize| cells[number]["bytes_by_kind"]["feature"].as_u64();
+        assert_eq!(of(1), of(2), "{graph}");
+        assert!(of(1) < of(0), "{graph}");
+    }
+}
+
+#[test]
 fn many_workers_that_are_no_power_of_two_are_told_what_takes_seconds() {
     let text = FILE
         .replace("scale = 36", "scale = 14")

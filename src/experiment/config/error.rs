@@ -273,6 +273,13 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_lists_no_more_than_a_reader_can_read() {
+        let many: Vec<String> = (0..250).map(|number| format!("cell {number}")).collect();
+        let text = hint("zzz", &many, "values");
+        assert!(text.ends_with("cell 98, cell 99 and 150 others"), "{text}");
+    }
+
+    #[test]
     fn a_hint_suggests_and_lists() {
         let problem = Problem::UnknownKey {
             key: "epoch".into(),

@@ -361,6 +361,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_out_leaves_nothing_behind() {
+        let mut document = Document::parse(TEXT, "x.toml").unwrap();
+        let places = document.places.len();
+        document.remove("sweep");
+        assert_eq!(document.get(&KeyPath::dotted("sweep")), None);
+        // The key, the swept one and its two values.
+        assert_eq!(document.places.len(), places - 4);
+        assert_eq!(line(&document, &KeyPath::dotted("model.hidden")), (4, 3));
+    }
+
+    #[test]
     fn a_path_through_a_number_or_past_a_list_leads_nowhere() {
         let mut document = Document::parse(TEXT, "x.toml").unwrap();
         let place = Place::Set {

@@ -243,6 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn a_gz_file_that_was_packed_in_pieces_is_read_to_its_end() {
+        use std::io::Write;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pieces.txt.gz");
+        let packed = |text: &str| {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        std::fs::write(&path, [packed("0 1\n1"), packed(" 2\n")].concat()).unwrap();
+        let mut lines = Vec::new();
+        let each = |line: &str| {
+            lines.push(line.to_owned());
+            Ok(())
+        };
+        each_line(&path, open(&path).unwrap(), each).unwrap();
+        assert_eq!(lines, ["0 1", "1 2"]);
+    }
+
+    #[test]
     fn a_truncated_gz_file_is_an_error_that_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines.txt.gz");

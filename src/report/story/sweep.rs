@@ -4,7 +4,8 @@ use super::super::figures::list;
 use super::super::format;
 use super::super::series::{Entrant, metric};
 use super::super::settings::{Setting, reference, strategies};
-use super::{ACCURACY, Headline, Story, alone, outweighed};
+use super::bytes::outweighed;
+use super::{ACCURACY, Headline, Story, alone};
 
 /// Tells the story of several settings, each with the cells of its strategies.
 pub(super) fn tell(cells: &[Entrant], settings: &[Setting]) -> Story {
@@ -114,7 +115,7 @@ fn node_data(cells: &[Entrant], settings: &[&Setting], story: &mut Story) {
         .map(|label| {
             let mine = cells.iter().filter(|cell| cell.strategy == *label);
             let moved = mine.filter_map(Entrant::repartitioned);
-            super::silent(label, "up to ", moved.max_by(f64::total_cmp))
+            super::bytes::silent(label, "up to ", moved.max_by(f64::total_cmp))
         })
         .collect();
     // Where nobody sends any, it tells nobody apart.

@@ -178,6 +178,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_newer_than_all_have_is_forgotten_so_that_what_comes_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (checkpoints, _) = in_folder(folder.path());
+        for (rank, epochs) in [(0, 140), (0, 160), (1, 160)] {
+            checkpoints.write(rank, 2, &after(epochs), b"").unwrap();
+        }
+        checkpoints.forget_after(0, 2, 0);
+        assert!(checkpoints.whole(0, 2).is_empty());
+        assert_eq!(checkpoints.whole(1, 2), [160], "another worker's");
+        checkpoints.write(0, 2, &after(20), b"").unwrap();
+        checkpoints.prune(0, 2, false);
+        assert_eq!(checkpoints.whole(0, 2), [20]);
+        checkpoints.forget_after(0, 2, 20);
+        assert_eq!(checkpoints.whole(0, 2), [20], "it goes on from there");
+    }
+
+    #[test]
     fn a_checkpoint_comes_back_and_a_damaged_one_is_left_out_with_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let (checkpoints, told) = in_folder(folder.path());

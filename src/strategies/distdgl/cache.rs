@@ -87,13 +87,7 @@ fn beside_expected(law: &ExpectedGraph, workers: usize) -> usize {
         return 0;
     }
     let two = 2.0 / workers as f64;
-    let read = if workers == 2 {
-        // Between them they have all nodes.
-        0.0
-    } else {
-        (1.0 - two) * law.read(two)
-    };
-    (law.nodes() * two / 2.0 + read).round() as usize
+    (law.nodes() * two / 2.0 + (1.0 - two) * law.read(two)).round() as usize
 }
 
 /// Rows that each worker of Grappa holds beside its own chunk in the first super-epoch: those of
