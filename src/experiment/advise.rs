@@ -12,7 +12,7 @@ use super::config::{Cell, Experiment};
 use super::prepare::Preparation;
 use super::project::{Projection, add_ends, project_cell};
 use super::rows::distinct;
-use crate::graph::{FitEnd, PartitionMethod, PartitionSpec};
+use crate::graph::{FitEnd, GraphError, PartitionMethod, PartitionSpec};
 use crate::names::named;
 use crate::sim::Timing;
 use crate::strategies::Registry;
@@ -279,6 +279,11 @@ impl Adviser<'_> {
             (self.hear)(Heard::Begins(&candidate.cell.name));
             let (cell, projection) = match self.candidate(&candidate) {
                 Ok(found) => found,
+                // The graph is the same for all: what is wrong with it is not about who it met.
+                Err(Error::Config(error)) if candidate.listed && error.is_of("dataset") => {
+                    return Err(error.into());
+                }
+                Err(error) if is_stop(&error) => return Err(error),
                 Err(error) => {
                     let why = Why::Refused(what(&error));
                     left_out.push(LeftOut { strategy, why });
@@ -315,7 +320,7 @@ impl Adviser<'_> {
             if let Some(failed) = failed.filter(|_| too_large.is_empty()) {
                 return Err(failed);
             }
-            let next = self.changes(&too_large.iter().collect::<Vec<_>>());
+            let next = self.changes(&too_large.iter().collect::<Vec<_>>())?;
             return Ok(none_fits(setting, listed, left_out, next));
         };
         let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
@@ -339,12 +344,13 @@ impl Adviser<'_> {
                 // What does not go with a sample is ranked all the same.
                 match probe.of(cell, self.seed, self.base, &mut samples) {
                     Ok(probed) => advised.probe = Some(probed),
+                    Err(error) if is_stop(&error) => return Err(error),
                     Err(error) => advised.unprobed = Some(what(&error)),
                 }
             }
         }
         cells.append(&mut too_large);
-        (advice.changes, advice.unasked) = self.changes(&cells.iter().collect::<Vec<_>>());
+        (advice.changes, advice.unasked) = self.changes(&cells.iter().collect::<Vec<_>>())?;
         Ok(advice)
     }
 
@@ -395,13 +401,22 @@ impl Adviser<'_> {
                 return Ok(None);
             };
             other.settings.partition = partition;
+            // Random parts have a closed form, and nothing is fitted.
+            if to == Other::RandomParts
+                && let Some(counts) = &mut other.settings.dataset.counts
+            {
+                counts.fit = None;
+            }
         }
         self.project(&other).map(Some)
     }
 
     /// What fits next to the setting, of what fits in it and what is too large for it; and what
     /// cannot be asked.
-    fn changes(&mut self, cells: &[&Cell]) -> (Vec<Change>, Vec<Unasked>) {
+    ///
+    /// # Errors
+    /// If it is told to stop.
+    fn changes(&mut self, cells: &[&Cell]) -> Result<(Vec<Change>, Vec<Unasked>), Error> {
         let (mut changes, mut unasked) = (Vec::new(), Vec::new());
         for to in Other::ALL {
             let (mut ranking, mut refused, mut exists) = (Vec::new(), Vec::new(), false);
@@ -413,6 +428,7 @@ impl Adviser<'_> {
                     Ok(Some(found)) => found,
                     // They are such parts already.
                     Ok(None) if place == 0 && to.cuts() => break,
+                    Err(error) if is_stop(&error) => return Err(error),
                     nothing => {
                         refused.push(cell.strategy.label.clone());
                         hindered = hindered.or(nothing.err());
@@ -440,8 +456,13 @@ impl Adviser<'_> {
                 unasked.push(Unasked { to, why });
             }
         }
-        (changes, unasked)
+        Ok((changes, unasked))
     }
+}
+
+/// Whether all that follows is not wanted, either.
+const fn is_stop(error: &Error) -> bool {
+    matches!(error, Error::Graph(GraphError::Stopped))
 }
 
 /// What is wrong with a cell whose strategy is named beside it.

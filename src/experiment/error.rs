@@ -132,7 +132,7 @@ impl Error {
     /// Whether the cause is something a person wrote or asked for, not a failure of the work.
     pub(crate) fn is_input(&self) -> bool {
         match self {
-            Self::Graph(GraphError::Write { .. }) | Self::Tables(_) => false,
+            Self::Graph(GraphError::Write { .. } | GraphError::Stopped) | Self::Tables(_) => false,
             Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
             Self::Net(error) => error.is_input(),
             Self::Sim(error) => error.is_input(),

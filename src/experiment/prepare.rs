@@ -441,7 +441,7 @@ impl<'a> Preparation<'a> {
         &mut self,
         cell: &Cell,
         seed: u64,
-    ) -> Result<Option<Arc<GivenWeights>>, ConfigError> {
+    ) -> Result<Option<Arc<GivenWeights>>, Error> {
         let Some(path) = cell.settings.model.weights.as_ref().filter(|_| !self.plans) else {
             return Ok(None);
         };
@@ -450,7 +450,7 @@ impl<'a> Preparation<'a> {
         let read = || GivenWeights::read(&path).map(Arc::new);
         let given = self.weights.get(path.clone(), read);
         Ok(Some(
-            given.map_err(|error| misfit(cell, "model.weights", &error))?,
+            given.map_err(|error| misfit(cell, "model.weights", error))?,
         ))
     }
 

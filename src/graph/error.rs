@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::memory::Shortage;
 
 /// An error in the input: every variant says what is wrong, where, and what to do about it. The
-/// program ends with exit code 2 on any of them but [`GraphError::Write`], for none of the others
-/// can be cured by running again.
+/// program ends with exit code 2 on any of them but [`GraphError::Write`] and
+/// [`GraphError::Stopped`], for none of the others can be cured by running again.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     /// A file or folder cannot be opened or read.
@@ -49,6 +49,12 @@ pub enum GraphError {
         /// What is wrong, and what was expected.
         what: String,
     },
+    /// A partitioner stopped before its end.
+    #[error(
+        "METIS was told to stop (SIGTERM), which it hears while it works, or failed by itself; run again, or take another \
+         `method` of [partition]"
+    )]
+    Stopped,
     /// There is not enough memory for it.
     #[error(transparent)]
     Memory(#[from] Shortage),

@@ -85,6 +85,7 @@ pub fn run_flows(
                         from,
                         to,
                         channel: None,
+                        order: 0,
                         payload: bytes,
                         start,
                     }),

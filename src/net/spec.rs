@@ -392,11 +392,11 @@ pub struct TcpSpec {
     /// Bytes that a flow may have under way, for example `"4MiB"`; not 0. It gets no more than that
     /// in each round trip, 2 · latency (Casanova and Marchal, INRIA RR-4596, 2002).
     pub window: Bytes,
-    /// Latencies are multiplied by this, after the cap was taken from them. Default 1; 13.01 was
-    /// fitted to packet-level simulation (Velho and Legrand, `SIMUTools` 2009).
+    /// Latencies are multiplied by this, at most 1,000, after the cap was taken from them. Default
+    /// 1; 13.01 was fitted to packet-level simulation (Velho and Legrand, `SIMUTools` 2009).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub latency_factor: f64,
-    /// Bandwidths are multiplied by this. Default 1; fitted: 0.97.
+    /// Bandwidths are multiplied by this, at most 1. Default 1; fitted: 0.97.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub bandwidth_factor: f64,
 }

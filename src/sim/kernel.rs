@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use self::collective::{Part, Sum};
 use self::pairwise::{Exchange, Exchanged};
 pub(super) use self::parcel::Expected;
-use self::parcel::{Arrived, InFlight, Parcel, Started, from_next};
+use self::parcel::{Arrived, Belongs, InFlight, Parcel, Started, from_next};
 use self::relays::Relays;
 use self::route::{Route, Tag, lane};
 pub(super) use self::snapshot::Since;
@@ -83,6 +83,8 @@ struct Actor {
     /// Since when it has computed what is not written down yet.
     computes_since: Option<Seconds>,
     epoch: usize,
+    /// How many exchanges and collectives it has begun.
+    begun: u64,
     blocked_since: Seconds,
     blocked: Intervals,
     flights: Intervals,
@@ -140,6 +142,7 @@ impl Kernel {
             set_up: Seconds::ZERO,
             computes_since: None,
             epoch: 0,
+            begun: 0,
             blocked_since: Seconds::ZERO,
             blocked: Intervals::default(),
             flights: Intervals::default(),
@@ -239,14 +242,24 @@ impl Kernel {
 
     /// Puts messages on the fabric at the sender's clock.
     fn send_all(&mut self, rank: usize, tag: Tag, parcels: Vec<Parcel>) {
-        let (clock, epoch) = (self.actors[rank].clock, self.actors[rank].epoch);
+        let (clock, belongs) = (self.actors[rank].clock, self.begin(rank));
         for Parcel {
             peer,
             bytes,
             payload,
         } in from_next(rank, parcels)
         {
-            self.send((rank, peer, tag), payload, bytes, clock, epoch);
+            self.send((rank, peer, tag), payload, bytes, clock, belongs);
+        }
+    }
+
+    /// A worker begins an exchange or a collective.
+    fn begin(&mut self, rank: usize) -> Belongs {
+        let actor = &mut self.actors[rank];
+        actor.begun += 1;
+        Belongs {
+            epoch: actor.epoch,
+            order: actor.begun,
         }
     }
 
@@ -261,16 +274,17 @@ impl Kernel {
         }
     }
 
-    /// Puts a message on the fabric at `start`, counted under `epoch`.
+    /// Puts a message on the fabric at `start`.
     fn send(
         &mut self,
         route: Route,
         payload: Vec<u8>,
         bytes: Bytes,
         start: Seconds,
-        epoch: usize,
+        belongs: Belongs,
     ) -> FlowId {
         let (from, to, tag) = route;
+        let Belongs { epoch, order } = belongs;
         self.ledger.record(epoch, lane(route), bytes);
         let flow = self.fabric.send(Transfer {
             from,
@@ -278,6 +292,7 @@ impl Kernel {
             // In order per channel, as on one connection: a receiver takes what comes first from a
             // sender.
             channel: Some(tag.channel()),
+            order,
             payload: bytes,
             start,
         });

@@ -475,3 +475,42 @@ fn advice_without_a_device_is_refused() {
     let (code, _, error) = advice(&file(SETTINGS[0]), &["--probe=499"]);
     assert_eq!(code, 2, "{error}");
 }
+
+/// A file with parts of a graph of numbers, and these sizes of what they are fitted to.
+fn fitted(scales: &str) -> String {
+    format!(
+        "name = \"fit\"\nseeds = [0]\n\
+         dataset = {{ counts = {{ rmat = {{ scale = 16, edge_factor = 8 }}, fit = {{ scales = {scales}, graphs = 1 }} }} }}\n\
+         model = {{ kind = \"gcn\", hidden = 8 }}\ntraining = {{ epochs = 1 }}\n\
+         partition = {{ method = \"ldg\", workers = 8 }}\nnetwork = {{ preset = \"ethernet-10g\" }}\n\
+         compute = {{ timing = {{ profile = \"t4\" }} }}\n[[strategy]]\nkind = \"full\"\n"
+    )
+}
+
+#[test]
+fn what_is_wrong_with_the_graph_is_wrong_for_all() {
+    let (code, _, error) = advice(&fitted("[2, 4, 5, 6]"), &[]);
+    assert_eq!(code, 2, "{error}");
+    assert!(
+        error.contains("x.toml:3: in [dataset]: `fit.scales`"),
+        "{error}"
+    );
+    let like = fitted("[6, 7, 8, 9]").replace(
+        "rmat = { scale = 16, edge_factor = 8 }",
+        "like = \"reddit\"",
+    );
+    let (code, _, error) = advice(&like, &[]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("begin higher"), "{error}");
+}
+
+#[test]
+fn random_parts_of_numbers_need_no_fit() {
+    let (code, advice, error) = advice(&fitted("[6, 7, 8, 9]"), &[]);
+    assert_eq!(code, 0, "{error}");
+    let unasked = &advice[0]["unasked"];
+    assert!(unasked.as_array().is_none_or(Vec::is_empty), "{unasked}");
+    let changes = advice[0]["changes"].as_array().expect("a list");
+    let random = changes.iter().find(|change| change["to"] == "random_parts");
+    assert!(random.is_some(), "{changes:?}");
+}

@@ -269,13 +269,17 @@ const MACHINES: &str =
 /// A worker that computes slowly behind a narrow link; without neighbours.
 const SLOW: &str = "worker = [{ rank = 0, compute = 0.3, bandwidth = \"100Mbps\" }]";
 
+/// Ends that have no time for the next message after one: many are ready at one instant.
+const GAP: &str = "overhead = \"5us\"\ngap = \"8us\"";
+
 /// Uncertain links; machines, beside each other, in racks, and at switches; a slow worker.
-const WIRINGS: [&str; 6] = [
+const WIRINGS: [&str; 7] = [
     UNCERTAIN,
     MACHINES,
     "machine = { gpus = 3, nics = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
     "topology = \"fat-tree\"\nfat_tree = { routing = \"ecmp\" }",
     SLOW,
+    GAP,
     "topology = \"dragonfly\"\nmachine = { gpus = 2, nic = { bandwidth = \"1Gbps\", latency = \"5us\" } }",
 ];
 
@@ -406,6 +410,33 @@ fn every_training_of_the_list_is_played_once() {
             };
             case.train(kind, Case::strategy(kind, options).as_ref());
         }
+    }
+}
+
+/// Batches that are made ready ahead and collectives send from one worker at one time, and who
+/// computes beside others sends in another turn than who is played.
+#[test]
+fn messages_that_are_ready_at_one_instant_go_in_the_order_of_the_training() {
+    for (workers, seed) in [(3, 0), (3, 1), (4, 0), (4, 1)] {
+        let case = Case {
+            data: "synthetic = { kind = \"rmat\", scale = 7, edge_factor = 4, classes = 3, features = 40 }\nsplit = { train = 0.5, val = 0.2 }",
+            workers,
+            seed,
+            epochs: 5,
+            network: "infiniband-200g",
+            wiring: GAP,
+            all_reduce: AllReduceChoice::Auto,
+            exchange: ExchangeKind::Pairwise,
+            method: PartitionMethod::Random,
+            kind: ModelKind::Sage,
+            layers: 3,
+            batch: Some(BatchSpec {
+                size: 10,
+                fanouts: vec![1000; 3],
+            }),
+            ..Case::default()
+        };
+        case.train("distdgl", Case::strategy("distdgl", "").as_ref());
     }
 }
 

@@ -162,6 +162,11 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// Whether it is about a section, whichever strategy it was found with.
+    pub(in crate::experiment) fn is_of(&self, name: &str) -> bool {
+        matches!(self, Self::Invalid { section, .. } if section.trim_matches(['[', ']']) == name)
+    }
+
     /// What is wrong, without its place and its cell, if it has them.
     pub(in crate::experiment) fn what(&self) -> String {
         match self {

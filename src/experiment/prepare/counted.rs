@@ -78,7 +78,7 @@ impl Preparation<'_> {
         }
         let counted = counts
             .read(&self.base)
-            .map_err(|error| misfit(cell, "dataset.counts", &error))?;
+            .map_err(|error| misfit(cell, "dataset.counts", error))?;
         let (workers, parts) = (asked.workers, used.workers);
         fits(cell, &counted, workers, parts)?;
         let begun = Instant::now();
@@ -129,7 +129,7 @@ impl Preparation<'_> {
         let devices = self.open(cell)?;
         let dataset = counts.widths(&counted, &divided);
         let dataset = dataset.measured_by(settings.task.metric);
-        let dataset = Arc::new(dataset.map_err(|error| misfit(cell, "task.metric", &error))?);
+        let dataset = Arc::new(dataset.map_err(|error| misfit(cell, "task.metric", error))?);
         self.assemble(cell, seed, dataset, parts, devices)
     }
 
@@ -194,7 +194,7 @@ impl Preparation<'_> {
             };
             CutFit::measure(&samples, spec, seed, told).map(Arc::new)
         });
-        fit.map_err(|error: GraphError| misfit(cell, "dataset.counts", &error).into())
+        fit.map_err(|error: GraphError| misfit(cell, "dataset.counts", error))
     }
 }
 
@@ -226,6 +226,12 @@ fn fits_workers(samples: &Samples<'_>, workers: usize) -> Result<(), String> {
             return Err(format!(
                 "`fit.scales` must be from 1 to 31, of graphs with a node for each of {workers} workers; {scale} \
                  makes {nodes:.0} nodes"
+            ));
+        }
+        if small.law().is_err() {
+            return Err(format!(
+                "`fit.scales`: a graph of 2^{scale} would be too small for as many neighbours as the nodes of this \
+                 graph have; begin higher"
             ));
         }
     }

@@ -1,5 +1,6 @@
 //! What cannot run, said at the key that it is about.
 
+use crate::experiment::Error;
 use crate::experiment::config::{Cell, ConfigError};
 use crate::graph::{Dataset, GraphError};
 use crate::memory::{self, Shortage};
@@ -119,12 +120,14 @@ pub(super) fn keeps_checkpoints(cell: &Cell, training: &dyn Training) -> Result<
 }
 
 /// Data that do not fit a cell, at the key that says so, or else at the key that names the files.
-pub(super) fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigError {
-    match error {
+pub(super) fn misfit(cell: &Cell, files: &str, error: GraphError) -> Error {
+    let refused = match error {
+        // It is not about the data.
+        GraphError::Stopped => return error.into(),
         GraphError::Key { key, what } => {
             let (section, name) = key.split_once('.').unwrap_or((key, "*"));
             if section == "strategy" {
-                return cell.refuse_option(None, what);
+                return cell.refuse_option(None, &what).into();
             }
             let lead = if name == "*" {
                 String::new()
@@ -139,5 +142,6 @@ pub(super) fn misfit(cell: &Cell, files: &str, error: &GraphError) -> ConfigErro
             cell.refuse(files, format!("{error} ({hint})"))
         }
         _ => cell.refuse(files, error.to_string()),
-    }
+    };
+    refused.into()
 }

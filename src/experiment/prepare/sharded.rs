@@ -26,7 +26,7 @@ impl Preparation<'_> {
         needs: &mut Needs,
     ) -> Result<Setting, Error> {
         let settings = &cell.settings;
-        let wrong = |error| misfit(cell, "dataset.shards", &error);
+        let wrong = |error| misfit(cell, "dataset.shards", error);
         let shards = self.shards(&settings.dataset).map_err(wrong)?;
         suits(cell, strategy, needs, &shards)?;
         needs.partition.method = shards.meta().partition.method;
@@ -220,7 +220,7 @@ fn measured(cell: &Cell, dataset: Arc<Dataset>) -> Result<Arc<Dataset>, Error> {
         Some(metric) => {
             let before = dataset.task();
             let data = Dataset::clone(&dataset).measured_by(Some(metric));
-            let data = data.map_err(|error| misfit(cell, "task.metric", &error))?;
+            let data = data.map_err(|error| misfit(cell, "task.metric", error))?;
             if data.task() != before {
                 let what = "makes other labels than the shards have; divide the graph anew";
                 return Err(cell.refuse("task.metric", what.to_owned()).into());

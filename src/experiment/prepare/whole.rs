@@ -30,7 +30,7 @@ impl Preparation<'_> {
             self.plans && !inductive && needs.partition.method != PartitionMethod::Dirichlet;
         let whole = self
             .dataset(&settings.dataset, settings.task.metric, seed, outline)
-            .map_err(|error| misfit(cell, "dataset.path", &error))?;
+            .map_err(|error| misfit(cell, "dataset.path", error))?;
         let dataset = if inductive {
             let key = (settings.dataset.clone(), settings.task.metric, seed);
             self.training
@@ -45,7 +45,7 @@ impl Preparation<'_> {
         fits(cell, &whole, needs)?;
         let parts = self
             .partition(cell, &dataset, &needs.partition, seed)
-            .map_err(|error| misfit(cell, "partition.file", &error))?;
+            .map_err(|error| misfit(cell, "partition.file", error))?;
         let mut devices = self.open(cell)?;
         cut(&mut devices, cell, strategy, &whole)?;
         Ok(Setting {

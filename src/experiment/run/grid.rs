@@ -107,7 +107,7 @@ impl<'a> Grid<'a> {
             // Those of seeds that claims may ask for hours later, too.
             for seed in self.experiment.all_seeds() {
                 let weights = preparation.weights(cell, seed);
-                weights.map_err(|error| input(error.into()))?;
+                weights.map_err(input)?;
             }
         }
         let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();

@@ -12,12 +12,12 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ids::{Ids, is_known};
 use super::tabular::{Node, Nodes, each_once, file_of};
 use super::text::{each_record, finite, number, open, place, truth};
-use super::{Reading, data_set_name, file_name, only_file};
+use super::{Reading, data_set_name, entries, file_name, only_file};
 use crate::atomic::folder_of;
 use crate::graph::larger::{Pairs, Room};
 use crate::graph::reading::some_of;
@@ -49,9 +49,17 @@ pub(super) fn read(
         let folder = folder_of(path);
         (folder, path.to_owned(), named.to_owned())
     } else {
-        let ending = |ending| file_of(path, spec.nodes.as_deref(), ending);
-        let targets =
-            ending("target.csv").or_else(|error| ending("nodes.csv").map_err(|_| error))?;
+        let has = |ending: &str| -> Result<bool, GraphError> {
+            let named = |entry: &PathBuf| file_name(entry).ends_with(ending);
+            Ok(entries(path)?.iter().any(named))
+        };
+        let only_nodes = !has("target.csv")? && has("nodes.csv")?;
+        let ending = if only_nodes {
+            "nodes.csv"
+        } else {
+            "target.csv"
+        };
+        let targets = file_of(path, spec.nodes.as_deref(), ending)?;
         (path, targets, String::new())
     };
     let named = |ending: &str| format!("{start}{ending}");

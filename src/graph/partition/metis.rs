@@ -76,10 +76,13 @@ pub(super) fn partition(
         if !weights.is_empty() {
             problem = problem.set_vwgt(&weights);
         }
-        problem.part_kway(&mut assignment).map_err(|error| {
-            // Its library catches SIGTERM while it works, and returns with an error.
-            failed(format!("{error}, or it was told to stop (SIGTERM)"))
-        })?;
+        problem
+            .part_kway(&mut assignment)
+            .map_err(|error| match error {
+                // Its library catches SIGTERM while it works, and returns with this.
+                metis::Error::Other => GraphError::Stopped,
+                error => failed(error.to_string()),
+            })?;
     }
     let part = |part: Idx| {
         u32::try_from(part).map_err(|_| failed("it answers with a negative part".to_owned()))

@@ -151,6 +151,7 @@ impl Carrier for End<'_> {
             from: self.rank,
             to,
             channel: Some(0),
+            order: 0,
             payload: f32_bytes(elements),
             start: at,
         });

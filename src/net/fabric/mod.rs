@@ -36,17 +36,19 @@ mod progress;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod transmission;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::impairment::number;
-use super::sharing::{BundleId, Sharing};
+use super::sharing::Sharing;
 use super::{Bytes, Change, Framing, LinkId, NetError, Period, Seconds, Topology};
 use members::Members;
 use ports::Ports;
 use progress::Progress;
 pub(crate) use snapshot::Snapshot;
+use transmission::Transmission;
 
 /// A message's number, in the order of [`Fabric::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,6 +64,9 @@ pub(crate) struct Transfer {
     /// Messages of one channel between the same two workers keep their order; without a channel a
     /// message is independent of all others.
     pub channel: Option<u64>,
+    /// Of messages that begin or arrive at one time, those of a sender with a smaller number go
+    /// first, and of equal ones those that were handed over first.
+    pub order: u64,
     /// Encoded values; framing is added here.
     pub payload: Bytes,
     /// When it is handed over. A time before [`Fabric::now`] counts as now.
@@ -90,7 +95,7 @@ pub(crate) struct Fabric {
     period: Option<Period>,
     sharing: Sharing,
     /// Not yet transmitting and next on their channel, by the time they start.
-    waiting: BTreeMap<(Seconds, FlowId), Message>,
+    waiting: BTreeMap<Start, Message>,
     /// Behind a message that waits or transmits. A channel is in here while it is busy.
     channels: BTreeMap<Channel, VecDeque<(FlowId, Message)>>,
     /// Transmitting, by slot of `progress`.
@@ -101,7 +106,7 @@ pub(crate) struct Fabric {
     /// When the next transmission ends under the present shares.
     next_end: Option<Seconds>,
     /// Propagating, by the time they arrive, and then until their receiver has taken them.
-    arriving: BTreeMap<(Seconds, FlowId), Arriving>,
+    arriving: BTreeMap<Arrival, Arriving>,
     /// How long senders and receivers are occupied, where messages cost them anything.
     ports: Option<Ports>,
     /// Messages sent so far from whom to whom on which channel, where links are uncertain.
@@ -120,6 +125,16 @@ pub(crate) struct Fabric {
 /// Sender, receiver, and the sender's name for the channel.
 type Channel = (usize, usize, u64);
 
+/// When a message starts, its order, and its number.
+///
+/// Numbers come last, here and in [`Arrival`]: they follow from whose turn it was, and who computes
+/// beside others has another turn than who is played.
+type Start = (Seconds, u64, FlowId);
+
+/// When a message arrives, its sender, its order, and its number: a receiver takes those of one
+/// instant in the order of senders.
+type Arrival = (Seconds, usize, u64, FlowId);
+
 #[derive(Clone, Copy, Debug)]
 struct Arriving {
     channel: Option<Channel>,
@@ -133,6 +148,7 @@ struct Arriving {
 struct Message {
     from: usize,
     to: usize,
+    order: u64,
     /// Whether its sender is done with it.
     ready: bool,
     start: Seconds,
@@ -144,13 +160,6 @@ struct Message {
     /// Most bytes per second.
     cap: Option<f64>,
     channel: Option<Channel>,
-}
-
-#[derive(Clone, Debug)]
-struct Transmission {
-    flow: FlowId,
-    message: Message,
-    bundle: BundleId,
 }
 
 impl Fabric {
@@ -243,6 +252,7 @@ impl Fabric {
         let message = Message {
             from: transfer.from,
             to: transfer.to,
+            order: transfer.order,
             // To itself a worker sends nothing over a port.
             ready: transfer.from == transfer.to,
             // What is past has been shared out already; a message cannot take part in it
@@ -265,7 +275,8 @@ impl Fabric {
             // The channel is busy from here on, though its first message still waits for its start.
             self.channels.insert(channel, VecDeque::new());
         }
-        self.waiting.insert((message.start, flow), message);
+        let start = (message.start, message.order, flow);
+        self.waiting.insert(start, message);
         flow
     }
 
@@ -280,12 +291,15 @@ impl Fabric {
     /// that messages can still be sent then.
     pub(crate) fn advance_before(&mut self, until: Seconds) -> Option<Vec<Delivery>> {
         loop {
-            let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);
+            let start = self
+                .waiting
+                .first_key_value()
+                .map(|(&(start, ..), _)| start);
             let event = [start, self.next_end, self.next_switch()]
                 .into_iter()
                 .flatten()
                 .min();
-            let arrival = self.arriving.first_key_value().map(|(&(time, _), _)| time);
+            let arrival = self.arriving.first_key_value().map(|(&(time, ..), _)| time);
             if event.into_iter().chain(arrival).all(|next| next >= until) {
                 return None;
             }
@@ -306,7 +320,7 @@ impl Fabric {
             while let Some(first) = self.arriving.first_entry()
                 && first.key().0 <= self.now
             {
-                let ((time, flow), arriving) = first.remove_entry();
+                let ((time, from, order, flow), arriving) = first.remove_entry();
                 if let Some(channel) = arriving.channel
                     && self.last_arrival.get(&channel) == Some(&(time, flow))
                 {
@@ -317,7 +331,7 @@ impl Fabric {
                         let at = ports.receive(arriving.to, arriving.payload, time);
                         let taken = true;
                         self.arriving
-                            .insert((at, flow), Arriving { taken, ..arriving });
+                            .insert((at, from, order, flow), Arriving { taken, ..arriving });
                     }
                     _ => deliveries.push(Delivery { flow, time }),
                 }
@@ -368,14 +382,14 @@ impl Fabric {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= self.now
         {
-            let ((_, flow), mut message) = first.remove_entry();
+            let ((_, order, flow), mut message) = first.remove_entry();
             match &mut self.ports {
                 Some(ports) if !message.ready => {
                     message.ready = true;
                     let at = ports.send(message.from, message.payload, self.now);
                     // Back in line for the time at which its sender is done; `ready` keeps it from
                     // being asked again.
-                    self.waiting.insert((at, flow), message);
+                    self.waiting.insert((at, order, flow), message);
                 }
                 _ => begun.extend(self.begin(flow, message)),
             }
@@ -425,75 +439,6 @@ impl Fabric {
                 _ => 0.0,
             };
             self.sharing.set_capacity(link, capacity);
-        }
-    }
-
-    /// Starts a transmission, and returns its slot if it has anything to transmit.
-    fn begin(&mut self, flow: FlowId, message: Message) -> Option<u32> {
-        // A flow over no links has no fair rate, and one of no bytes needs none.
-        if message.links.is_empty() || message.wire == Bytes::ZERO {
-            self.ended(flow, &message, message.from == message.to);
-            return None;
-        }
-        let bundle = self.sharing.insert(&message.links, message.cap);
-        // Used again, so that memory follows the messages under way and not all that were sent.
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.transmitting.push(None);
-            (self.transmitting.len() - 1) as u32
-        });
-        self.members.add(bundle, slot);
-        self.transmitting[slot as usize] = Some(Transmission {
-            flow,
-            message,
-            bundle,
-        });
-        Some(slot)
-    }
-
-    fn end(&mut self, slot: u32) {
-        let Some(done) = self.transmitting[slot as usize].take() else {
-            return;
-        };
-        for link in &done.message.links {
-            self.carried[link.0] += done.message.wire;
-        }
-        self.sharing.remove(done.bundle);
-        self.members.remove(done.bundle, slot);
-        self.free.push(slot);
-        self.ended(done.flow, &done.message, false);
-    }
-
-    /// The last byte has left: the message arrives a latency later, and the next of its channel may
-    /// start.
-    fn ended(&mut self, flow: FlowId, message: &Message, taken: bool) {
-        let arriving = Arriving {
-            channel: message.channel,
-            to: message.to,
-            payload: message.payload,
-            taken,
-        };
-        let mut arrival = self.now + message.latency;
-        let Some(name) = arriving.channel else {
-            self.arriving.insert((arrival, flow), arriving);
-            return;
-        };
-        // Without jitter and losses a channel's messages arrive in the order in which they were
-        // sent anyway.
-        if self.uncertain {
-            if let Some(&(last, _)) = self.last_arrival.get(&name) {
-                arrival = arrival.max(last);
-            }
-            self.last_arrival.insert(name, (arrival, flow));
-        }
-        self.arriving.insert((arrival, flow), arriving);
-        match self.channels.get_mut(&name).and_then(VecDeque::pop_front) {
-            Some((next, message)) => {
-                self.waiting
-                    .insert((message.start.max(self.now), next), message);
-            }
-            None => {
-                self.channels.remove(&name);
-            }
         }
     }
 }

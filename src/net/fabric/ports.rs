@@ -62,6 +62,8 @@ fn occupy(free: &mut Seconds, cost: MessageCost, payload: Bytes, now: Seconds) -
 mod tests {
     use std::sync::Arc;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::net::{DeviceCost, Fabric, NetworkSpec, Transfer};
 
@@ -77,6 +79,7 @@ mod tests {
                 from,
                 to,
                 channel: Some(0),
+                order: 0,
                 payload: Bytes(0),
                 start: Seconds::ZERO,
             });
@@ -135,6 +138,7 @@ mod tests {
                 from: 0,
                 to,
                 channel: None,
+                order: 0,
                 payload: Bytes(1_000),
                 start: Seconds::ZERO,
             });
@@ -154,5 +158,40 @@ mod tests {
     #[test]
     fn a_message_to_oneself_costs_nothing() {
         assert_eq!(arrivals("overhead = \"10us\"", &[(2, 2)]), [0.0]);
+    }
+
+    proptest! {
+        /// Workers 1 and 2 send to worker 0 at one time, and each two messages of different sizes,
+        /// whoever of them has the turn first.
+        #[test]
+        fn who_was_asked_first_counts_for_nothing(turns in Just([0, 1, 2, 3]).prop_shuffle()) {
+            let arrivals = |turns: [usize; 4]| {
+                let text = "framing = \"none\"\nlink = { bandwidth = \"8Mbps\", latency = \"1ms\" }\n\
+                            overhead = \"10us\"\ngap = \"25us\"";
+                let spec: NetworkSpec = toml::from_str(text).unwrap();
+                let mut fabric = Fabric::new(Arc::new(spec.topology(3).unwrap()), spec.framing());
+                let mut found = [0.0; 4];
+                let mut numbers = std::collections::BTreeMap::new();
+                for turn in turns {
+                    let (from, order) = (1 + turn / 2, turn as u64 % 2);
+                    let flow = fabric.send(Transfer {
+                        from,
+                        to: 0,
+                        channel: Some(order),
+                        order,
+                        payload: Bytes(100 * order),
+                        start: Seconds(0.5),
+                    });
+                    numbers.insert(flow, turn);
+                }
+                while let Some(deliveries) = fabric.advance() {
+                    for delivery in deliveries {
+                        found[numbers[&delivery.flow]] = delivery.time.0;
+                    }
+                }
+                found
+            };
+            prop_assert_eq!(arrivals(turns), arrivals([0, 1, 2, 3]));
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Fabric {
         into.time(self.now, moment);
         // In the order of channels: what happens at one instant has no order of its own.
         let mut waiting: Vec<_> = self.waiting.iter().collect();
-        waiting.sort_by_key(|((_, flow), message)| (message.channel, *flow));
+        waiting.sort_by_key(|((.., flow), message)| (message.channel, *flow));
         into.count(waiting.len());
         for (_, message) in waiting {
             into.message(message, moment);
@@ -77,9 +77,9 @@ impl Fabric {
         }
         self.transmitting(into);
         let mut coming: Vec<_> = self.arriving.iter().collect();
-        coming.sort_by_key(|((_, flow), arriving)| (arriving.channel, *flow));
+        coming.sort_by_key(|((.., flow), arriving)| (arriving.channel, *flow));
         into.count(coming.len());
-        for ((time, _), arriving) in coming {
+        for ((time, ..), arriving) in coming {
             into.time(*time, moment);
             into.channel(arriving.channel);
             let taken = usize::from(arriving.taken);
@@ -95,8 +95,11 @@ impl Fabric {
 
     /// Whether nothing happens for longer than rounding might part two things of one instant.
     pub(crate) fn is_quiet(&self) -> bool {
-        let start = self.waiting.first_key_value().map(|(&(start, _), _)| start);
-        let arrival = self.arriving.first_key_value().map(|(&(time, _), _)| time);
+        let start = self
+            .waiting
+            .first_key_value()
+            .map(|(&(start, ..), _)| start);
+        let arrival = self.arriving.first_key_value().map(|(&(time, ..), _)| time);
         let next = [start, self.next_end, arrival].into_iter().flatten().min();
         next.is_some_and(|next| next.0 - self.now.0 > INSTANT * self.now.0)
     }

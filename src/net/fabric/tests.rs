@@ -21,6 +21,7 @@ fn message(from: usize, to: usize, channel: Option<u64>, payload: u64, start: f6
         from,
         to,
         channel,
+        order: 0,
         payload: Bytes(payload),
         start: Seconds(start),
     }

@@ -281,14 +281,15 @@ impl NetworkSpec {
         if spec.window.0 == 0 {
             return Err(wrong("network.tcp.window", "must be more than 0"));
         }
-        for (key, factor) in [
-            ("network.tcp.latency_factor", spec.latency_factor),
-            ("network.tcp.bandwidth_factor", spec.bandwidth_factor),
+        for (key, factor, most) in [
+            ("network.tcp.latency_factor", spec.latency_factor, 1000.0),
+            // Nothing carries more than there is.
+            ("network.tcp.bandwidth_factor", spec.bandwidth_factor, 1.0),
         ] {
-            if !(factor.is_finite() && factor > 0.0) {
+            if !(factor > 0.0 && factor <= most) {
                 return Err(wrong(
                     key,
-                    format!("must be a number above 0, not {factor}"),
+                    format!("must be above 0 and at most {most}, not {factor}"),
                 ));
             }
         }

@@ -205,6 +205,11 @@ fn keys_of_other_topologies_and_figures_out_of_range_are_refused_by_key() {
         ("preset = \"wan\"\ntcp = { window = 0 }".to_owned(), "network.tcp.window"),
         ("preset = \"wan\"\ntcp = { window = 1, latency_factor = 0 }".to_owned(), "network.tcp.latency_factor"),
         ("preset = \"wan\"\ntcp = { window = 1, bandwidth_factor = -1 }".to_owned(), "network.tcp.bandwidth_factor"),
+        (
+            "preset = \"wan\"\ntcp = { window = 1, bandwidth_factor = 1.5 }".to_owned(),
+            "network.tcp.bandwidth_factor: must be above 0 and at most 1, not 1.5",
+        ),
+        ("preset = \"wan\"\ntcp = { window = 1, latency_factor = 1e300 }".to_owned(), "network.tcp.latency_factor"),
         ("preset = \"wan\"\njitter = { kind = \"uniform\", min = 2, max = 1 }".to_owned(), "network.jitter: its min"),
         ("preset = \"wan\"\n[[failure]]\nfrom = 1".to_owned(), "network.failure.0.*: takes either"),
         ("preset = \"wan\"\n[[failure]]\nworker = 1\nfrom = 1\nuntil = 1".to_owned(), "network.failure.0.until"),

@@ -43,7 +43,8 @@ impl Kernel {
     /// Sends all of `traffic` at the conductor's clock and in its epoch, and waits for it.
     /// Everybody else waits too.
     pub(crate) fn carry(&mut self, traffic: &Traffic) {
-        let (clock, epoch) = (self.actors[CONDUCTOR].clock, self.actors[CONDUCTOR].epoch);
+        let belongs = self.begin(CONDUCTOR);
+        let (clock, epoch) = (self.actors[CONDUCTOR].clock, belongs.epoch);
         // All begin together: who is behind waits for the conductor, in whose program this is one
         // step.
         for actor in &mut self.actors {
@@ -58,7 +59,7 @@ impl Kernel {
             for _ in 0..count {
                 let route = (lane.from as usize, lane.to as usize, tag);
                 let start = self.actors[route.0].clock;
-                self.send(route, Vec::new(), bytes, start, epoch);
+                self.send(route, Vec::new(), bytes, start, belongs);
                 waits_for += 1;
             }
         }

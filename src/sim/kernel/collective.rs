@@ -4,7 +4,7 @@
 //! Messages of collectives have sizes and take their time, but hold nothing: all values are in this
 //! process. What they come to is worked out once, when the first worker asks for it.
 
-use super::{Kernel, Phase, Tag};
+use super::{Belongs, Kernel, Phase, Tag};
 use crate::net::{
     AllReduceKind, Carrier, Collective, FlowId, Reduce, Seconds, Steps, Taking, TrafficKind,
     all_reduce_result, f32_bytes,
@@ -15,8 +15,8 @@ pub(super) struct Part {
     /// Number among the worker's collectives. All workers start the same ones in the same order, so
     /// it tells the messages of one from those of another.
     pub(super) number: u64,
-    /// The epoch under which its messages are counted.
-    epoch: usize,
+    /// What its messages belong to.
+    belongs: Belongs,
     kind: TrafficKind,
     pub(super) taking: Taking,
 }
@@ -26,13 +26,13 @@ struct End<'a> {
     kernel: &'a mut Kernel,
     rank: usize,
     tag: Tag,
-    epoch: usize,
+    belongs: Belongs,
 }
 
 impl Carrier for End<'_> {
     fn send(&mut self, to: usize, elements: usize, at: Seconds) -> FlowId {
         let (route, bytes) = ((self.rank, to, self.tag), f32_bytes(elements));
-        self.kernel.send(route, Vec::new(), bytes, at, self.epoch)
+        self.kernel.send(route, Vec::new(), bytes, at, self.belongs)
     }
 
     fn take(&mut self, from: usize) -> Option<Seconds> {
@@ -139,10 +139,11 @@ impl Kernel {
         steps: Steps,
         kind: TrafficKind,
     ) {
+        let belongs = self.begin(rank);
         let actor = &mut self.actors[rank];
         actor.collectives.push_back(Part {
             number,
-            epoch: actor.epoch,
+            belongs,
             kind,
             taking: Taking::new(steps, actor.clock),
         });
@@ -194,7 +195,7 @@ impl Kernel {
                 kernel: self,
                 rank,
                 tag: Tag::Collective { kind, number },
-                epoch: part.epoch,
+                belongs: part.belongs,
             });
             let actor = &mut self.actors[rank];
             if !done {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Arrived, Kernel, Parcel, Phase, Tag};
+use super::{Arrived, Belongs, Kernel, Parcel, Phase, Tag};
 use crate::net::{FlowId, Inbox, Message, Seconds, pairwise_rounds};
 
 /// What one worker does in one round.
@@ -14,8 +14,8 @@ pub(super) struct Round {
 /// A pairwise exchange of one worker that has not come to its end.
 pub(super) struct Exchange {
     pub(super) tag: Tag,
-    /// The epoch under which its messages are counted.
-    epoch: usize,
+    /// What its messages belong to.
+    belongs: Belongs,
     pub(super) rounds: VecDeque<Round>,
     /// The time until which it has come.
     pub(super) clock: Seconds,
@@ -54,10 +54,11 @@ impl Kernel {
             // in step.
             .filter(|round| round.send.is_some() || round.receive.is_some())
             .collect();
+        let belongs = self.begin(rank);
         let actor = &mut self.actors[rank];
         actor.exchanges.push(Exchange {
             tag,
-            epoch: actor.epoch,
+            belongs,
             rounds,
             clock: actor.clock,
             awaits: None,
@@ -119,7 +120,7 @@ impl Kernel {
             }) = round.send.take()
             {
                 let route = (rank, peer, exchange.tag);
-                let flow = self.send(route, payload, bytes, exchange.clock, exchange.epoch);
+                let flow = self.send(route, payload, bytes, exchange.clock, exchange.belongs);
                 exchange.awaits = Some(flow);
             }
             if let Some(from) = round.receive {

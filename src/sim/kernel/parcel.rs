@@ -74,6 +74,16 @@ pub(super) struct Arrived {
     pub(super) payload: Vec<u8>,
 }
 
+/// What a message belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Belongs {
+    /// The epoch under which it is counted.
+    pub(super) epoch: usize,
+    /// The place of its exchange or collective among all that its sender has begun, which says
+    /// which of two messages goes first.
+    pub(super) order: u64,
+}
+
 pub(super) struct InFlight {
     pub(super) route: Route,
     pub(super) epoch: usize,

@@ -12,9 +12,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::parcel::{Arrived, Parcel, from_next};
+use super::Kernel;
+use super::parcel::{Arrived, Belongs, Parcel, from_next};
 use super::route::{Route, Tag, lane};
-use super::{Actor, Kernel};
 use crate::net::{Bytes, FlowId, Lane, Seconds, Transfer};
 use crate::sim::trace::Flight;
 
@@ -46,6 +46,8 @@ struct Relay {
     missing: usize,
     /// When all of its machine had begun, and the last bundle came.
     clock: Seconds,
+    /// The exchange's place among all that the worker has begun.
+    order: u64,
     held: Vec<Held>,
     passed: bool,
 }
@@ -114,7 +116,8 @@ impl Relays {
 impl Kernel {
     /// Begins an exchange in two stages.
     pub(super) fn relay(&mut self, rank: usize, tag: Tag, parcels: Vec<Parcel>) {
-        let Actor { clock, epoch, .. } = self.actors[rank];
+        let Belongs { epoch, order } = self.begin(rank);
+        let clock = self.actors[rank].clock;
         let (machine, own) = (self.relays.machine(rank), self.relays.within(rank));
         let size = self.relays.size(machine);
         let number = self.relays.begun.entry((rank, tag)).or_default();
@@ -141,13 +144,14 @@ impl Kernel {
         // Others of the machine may have been faster, and theirs is here.
         let mine = inside.remove(&own).unwrap_or_default();
         stage.relays[own].held.extend(mine);
+        stage.relays[own].order = order;
         for (at, relay) in stage.relays.iter_mut().enumerate() {
             relay.clock = relay.clock.max(clock);
             relay.missing += usize::from(inside.contains_key(&at));
         }
         for (by, held) in inside {
             let to = self.relays.starts[machine] + by;
-            self.send_bundle((rank, to), Some((place, by)), clock, held);
+            self.send_bundle((rank, to), Some((place, by)), (clock, order), held);
         }
         (0..size).for_each(|by| self.pass_on(place, by));
     }
@@ -156,7 +160,7 @@ impl Kernel {
         &mut self,
         (from, to): (usize, usize),
         relay: Option<(Place, usize)>,
-        start: Seconds,
+        (start, order): (Seconds, u64),
         held: Vec<Held>,
     ) {
         let Some((kind, layer)) = held.first().map(|held| held.route.2.what()) else {
@@ -168,6 +172,7 @@ impl Kernel {
             from,
             to,
             channel: Some(kind as u64 | stage << 8 | u64::from(layer) << 16),
+            order,
             payload: Bytes(held.iter().map(|held| held.bytes.0).sum()),
             start,
         });
@@ -196,7 +201,7 @@ impl Kernel {
         }
         relay.passed = true;
         stage.passed += 1;
-        let (clock, held) = (relay.clock, std::mem::take(&mut relay.held));
+        let (moment, held) = ((relay.clock, relay.order), std::mem::take(&mut relay.held));
         if stage.passed == stage.relays.len() {
             self.relays.stages.remove(&place);
         }
@@ -207,9 +212,8 @@ impl Kernel {
         }
         // It begins with the machine after its own, so that not all send to one.
         let before = between.split_off(&from);
-        let order = before.into_iter().chain(between);
-        for (to, held) in order {
-            self.send_bundle((from, to), None, clock, held);
+        for (to, held) in before.into_iter().chain(between) {
+            self.send_bundle((from, to), None, moment, held);
         }
         self.pass_on((machine, tag, number + 1), by);
     }

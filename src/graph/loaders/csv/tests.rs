@@ -56,6 +56,10 @@ fn nodes_csv_is_a_file_of_nodes_too() {
         let data = of(path, Form::Plain).unwrap();
         assert_eq!((data.name.as_str(), data.graph.edges()), ("tiny", 2));
     }
+    std::fs::copy(path("tiny_nodes.csv"), path("other_nodes.csv")).unwrap();
+    let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
+    assert!(error.contains("has 2 files `*nodes.csv`"), "{error}");
+    std::fs::remove_file(path("other_nodes.csv")).unwrap();
     std::fs::remove_file(path("tiny_nodes.csv")).unwrap();
     let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
     assert!(error.contains("has no file `*target.csv`"), "{error}");
