@@ -369,7 +369,7 @@ fn notes(ranking: &[Advised]) -> String {
             !advised.batches
         });
     }
-    let nothing = "no more accurate in the probe than who names the largest class for all nodes, so that it says nothing of them";
+    let nothing = "no more accurate in the probe than the same answer for every node, the largest class, so that it says nothing of them";
     say(nothing, &|advised| {
         let probe = advised.probe.as_ref();
         probe.is_some_and(|probe| probe.learnt_nothing == Some(true))

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Verdict as Ending;
 use super::output::{BadFolder, columns, print, print_json};
 use crate::experiment::Tables;
-use crate::experiment::compare::{Change, Comparison, Verdict, compare};
+use crate::experiment::compare::{Change, Comparison, Judged, Verdict, compare, judged};
 use crate::experiment::differences::differences;
-use crate::experiment::rows::RunRow;
+use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow};
 use crate::report::format::counted;
 
 /// Measures of the machine and not of what was trained.
@@ -35,6 +35,7 @@ struct Folder {
     name: String,
     manifest: Value,
     runs: Vec<RunRow>,
+    claims: Vec<ClaimRow>,
 }
 
 impl Folder {
@@ -45,6 +46,7 @@ impl Folder {
             // Nothing else is read, so that reference results, which keep no Parquet files, can be
             // compared.
             runs: Tables::read_runs(path).map_err(|error| BadFolder::of(path, error))?,
+            claims: Tables::read_claims(path).map_err(|error| BadFolder::of(path, error))?,
         })
     }
 
@@ -74,17 +76,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Ending> {
         .collect::<anyhow::Result<_>>()?;
     let (first, others) = folders.split_at(1);
     let first = &first[0];
-    let compared = others
-        .iter()
-        .map(|other| (other, compare(&first.runs, &other.runs)));
+    let compared = others.iter().map(|other| {
+        let verdicts = judged(&first.claims, &other.claims);
+        (other, compare(&first.runs, &other.runs), verdicts)
+    });
     if args.json {
-        let comparisons = compared.map(|(other, comparison)| {
-            json!({ "first": first.name, "other": other.name, "comparison": comparison })
+        let comparisons = compared.map(|(other, comparison, verdicts)| {
+            json!({ "first": first.name, "other": other.name, "comparison": comparison, "verdicts": verdicts })
         });
         print_json(&comparisons.collect::<Vec<_>>())?;
     } else {
-        for (other, comparison) in compared {
-            print(&text(first, other, &comparison, args.all))?;
+        for (other, comparison, verdicts) in compared {
+            print(&text(first, other, &comparison, &verdicts, args.all))?;
         }
     }
     Ok(Ending::Good)
@@ -97,8 +100,48 @@ pub(super) fn failures(cells: &[(String, usize)], folder: &str) -> String {
     format!("failed in {folder}: {}", cells.join(", "))
 }
 
-fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> String {
+/// How many values are equal, and whether all that are not are the machine's.
+fn equality(comparison: &Comparison) -> String {
+    let changes = &comparison.changes;
+    let changed = changes
+        .iter()
+        .filter(|change| change.verdict != Verdict::Equal);
+    let (values, unequal) = (changes.len(), changed.clone().count());
+    let of_the_machine = |change: &Change| OF_THE_MACHINE.contains(&change.measure);
+    let only = if unequal > 0 && changed.clone().all(of_the_machine) {
+        ": all results; the others are time and memory of the machine"
+    } else {
+        ""
+    };
+    let equal = values - unequal;
+    format!("{equal} of {values} values are equal in every run{only}\n")
+}
+
+/// What a claim came to in both folders.
+fn verdict(judged: &Judged) -> String {
+    let of = |verdict: ClaimVerdict, measured: Option<f64>| {
+        let value = measured.map_or_else(String::new, |value| format!(" ({})", number(value)));
+        format!("{}{value}", verdict.name())
+    };
+    let [first, other] = judged.measured;
+    format!(
+        "another verdict on the claim {}: {} → {}\n",
+        judged.id,
+        of(judged.first, first),
+        of(judged.other, other)
+    )
+}
+
+fn text(
+    first: &Folder,
+    other: &Folder,
+    comparison: &Comparison,
+    verdicts: &[Judged],
+    all: bool,
+) -> String {
     let mut text = format!("{} against {}\n", other.name, first.name);
+    text.push_str(&equality(comparison));
+    text.extend(verdicts.iter().map(verdict));
     let pairs = first.circumstances().into_iter().zip(other.circumstances());
     for ((name, before), (_, after)) in pairs.filter(|(before, after)| before != after) {
         text.push_str(&format!("another {name}: {before} → {after}\n"));
@@ -139,12 +182,6 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
     // What the machine took says least of what changed.
     rows.sort_by_key(|change| OF_THE_MACHINE.contains(&change.measure));
     let rows: Vec<Vec<String>> = rows.into_iter().map(row).collect();
-    let equal = comparison.changes.len()
-        - comparison
-            .changes
-            .iter()
-            .filter(|change| change.verdict != Verdict::Equal)
-            .count();
     if !rows.is_empty() {
         let header = [
             "cell",
@@ -158,18 +195,6 @@ fn text(first: &Folder, other: &Folder, comparison: &Comparison, all: bool) -> S
         ];
         text.push_str(&columns(&header, &rows));
     }
-    let values = comparison.changes.len();
-    text.push_str(&format!(
-        "{equal} of {values} values are equal in every run"
-    ));
-    let mut others = comparison
-        .changes
-        .iter()
-        .filter(|change| change.verdict != Verdict::Equal);
-    if equal < values && others.all(|change| OF_THE_MACHINE.contains(&change.measure)) {
-        text.push_str(": all results; the others are time and memory of the machine");
-    }
-    text.push('\n');
     text
 }
 

@@ -25,7 +25,16 @@ impl BadFolder {
     pub(crate) fn of(folder: &Path, reason: impl Display) -> Self {
         let begun =
             |manifest: Value| manifest["started"].is_string() && manifest["finished"].is_null();
-        let what = if read_manifest(folder).is_ok_and(begun) {
+        let nothing_yet = || {
+            // A run makes it first, and the manifest when a training has ended.
+            let manifest = folder.join("manifest.json");
+            folder.join(".lock").exists() && !manifest.exists()
+        };
+        let what = if nothing_yet() {
+            "has no training that has ended: wait for the program that writes there, or begin again with `grapevine run … \
+             --resume`"
+                .to_owned()
+        } else if read_manifest(folder).is_ok_and(begun) {
             format!(
                 "has runs that have not all ended ({reason}); wait for the program that writes there, or go on with \
                  `grapevine run … --resume`"

@@ -126,6 +126,10 @@ impl Progress for Terminal {
         if self.quiet {
             return;
         }
+        if epochs == 0 {
+            // All that was asked for is there.
+            return;
+        }
         let (runs, in_all) = (counted(runs as u64, "run"), counted(epochs as u64, "epoch"));
         tell(&format!(
             "Training {runs}, {in_all} in all; one line for each run that ends, and --resume keeps those after an interruption\n"

@@ -380,10 +380,14 @@ impl Adviser<'_> {
     /// # Errors
     /// What hinders it.
     fn next_to(&mut self, to: Other, cell: &Cell) -> Result<Option<Projection>, Error> {
+        // Told where there is such a setting, which for others is clear at once.
+        let begins = format!("{}, with {}", cell.name, to.name());
         if let Some(end) = to.end() {
-            let fitted = self.preparation.fit_end(cell, self.seed, end)?;
-            let end = |fitted| project_cell(self.experiment, cell, &fitted, |_| ());
-            return fitted.map(end).transpose();
+            let Some(fitted) = self.preparation.fit_end(cell, self.seed, end)? else {
+                return Ok(None);
+            };
+            (self.hear)(Heard::Begins(&begins));
+            return project_cell(self.experiment, cell, &fitted, |_| ()).map(Some);
         }
         let mut other = cell.clone();
         let key = if to.cuts() {
@@ -408,6 +412,7 @@ impl Adviser<'_> {
                 counts.fit = None;
             }
         }
+        (self.hear)(Heard::Begins(&begins));
         self.project(&other).map(Some)
     }
 
@@ -423,7 +428,6 @@ impl Adviser<'_> {
             let mut hindered = None;
             self.preparation.on_network_times(to.network());
             for (place, &cell) in cells.iter().enumerate() {
-                (self.hear)(Heard::Begins(&format!("{}, with {}", cell.name, to.name())));
                 let found = match self.next_to(to, cell) {
                     Ok(Some(found)) => found,
                     // They are such parts already.

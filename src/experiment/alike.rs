@@ -22,7 +22,7 @@ pub(super) fn who_learnt_nothing(runs: &[RunRow]) -> Option<String> {
     };
     let largest = runs.iter().find(|run| run.cell == *first)?.largest_class?;
     Some(format!(
-        "{first}{more}: no more accurate than who names the largest class for all nodes ({:.1} % of the test nodes), so that \
+        "{first}{more}: no more accurate than the same answer for every node, the largest class ({:.1} % of the test nodes), so that \
          nothing was learnt; claims that it is as accurate as another are not decided by it",
         100.0 * largest
     ))

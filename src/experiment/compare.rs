@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::claims::is_accuracy;
-use super::rows::{Row, RunRow, distinct, grouped};
+use super::rows::{ClaimRow, ClaimVerdict, Row, RunRow, distinct, grouped};
 use super::statistics::{IntervalMethod, Sample};
 use crate::names::named;
 
@@ -76,6 +76,33 @@ pub(crate) struct Comparison {
     pub(crate) unpaired: usize,
     /// Cells, measures, and how many pairs of runs have a number of it in one folder alone.
     pub(crate) one_sided: Vec<(String, &'static str, usize)>,
+}
+
+/// A claim with another verdict in another folder.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Judged {
+    /// The claim's identifier.
+    pub id: String,
+    /// Its verdict in the first folder.
+    pub first: ClaimVerdict,
+    /// That in the other.
+    pub other: ClaimVerdict,
+    /// What was measured for it in both; none where there was nothing to measure.
+    pub measured: [Option<f64>; 2],
+}
+
+/// The claims that both tables have, by their identifiers, with verdicts that are not the same.
+pub(crate) fn judged(first: &[ClaimRow], other: &[ClaimRow]) -> Vec<Judged> {
+    let pairs = first.iter().filter_map(|claim| {
+        let theirs = other.iter().find(|theirs| theirs.id == claim.id)?;
+        (claim.verdict != theirs.verdict).then(|| Judged {
+            id: claim.id.clone(),
+            first: claim.verdict,
+            other: theirs.verdict,
+            measured: [claim.measured, theirs.measured],
+        })
+    });
+    pairs.collect()
 }
 
 /// Compares the finished runs of two tables, joined by cell and seed. Of a measure, seeds count for
@@ -185,6 +212,34 @@ mod tests {
                 ..Measured::default()
             })
         }
+    }
+
+    #[test]
+    fn verdicts_that_are_not_the_same_are_told() {
+        let claim = |id: &str, verdict, measured| ClaimRow {
+            id: id.to_owned(),
+            verdict,
+            measured,
+            ..ClaimRow::default()
+        };
+        let (yes, no) = (ClaimVerdict::Reproduced, ClaimVerdict::NotReproduced);
+        let first = [
+            claim("same", yes, Some(1.0)),
+            claim("faster", yes, Some(3.7)),
+            claim("gone", yes, None),
+        ];
+        let other = [
+            claim("faster", no, Some(1.75)),
+            claim("same", yes, Some(2.0)),
+            claim("new", no, None),
+        ];
+        let expected = Judged {
+            id: "faster".to_owned(),
+            first: yes,
+            other: no,
+            measured: [Some(3.7), Some(1.75)],
+        };
+        assert_eq!(judged(&first, &other), [expected]);
     }
 
     fn of<'a>(comparison: &'a Comparison, cell: &str, measure: &str) -> &'a Change {

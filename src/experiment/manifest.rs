@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::claims::ClaimSpec;
 use super::config::Experiment;
 use super::part::Share;
-use super::rows::RunRow;
+use super::rows::{Measured, RunRow};
 use super::statistics::{Looks, Statistics};
 use super::tables::Tables;
 use crate::atomic;
@@ -240,21 +240,23 @@ pub fn read_manifest(folder: &Path) -> io::Result<Value> {
 pub(super) fn notes(tables: &Tables) -> Vec<String> {
     let runs = &tables.runs[..];
     let mut notes = Vec::new();
-    let outweighed: Vec<(&str, f64)> = (runs.iter())
-        .filter_map(|run| {
-            let measured = run.measured?;
+    // Runs of one cell stand next to each other; of their means, as the report has it.
+    let outweighed: Vec<(&str, f64)> = runs
+        .chunk_by(|a, b| a.cell == b.cell)
+        .filter_map(|runs| {
+            let sum = |bytes: fn(&Measured) -> u64| -> u64 {
+                let measured = runs.iter().filter_map(|run| run.measured.as_ref());
+                measured.map(bytes).sum()
+            };
             let (node, gradients) = (
-                measured.node_data_bytes(),
-                measured.parameter_gradient_bytes,
+                sum(Measured::node_data_bytes),
+                sum(|run| run.parameter_gradient_bytes),
             );
-            (0 < node && node < gradients).then(|| (&*run.cell, gradients as f64 / node as f64))
+            (0 < node && node < gradients).then(|| (&*runs[0].cell, gradients as f64 / node as f64))
         })
         .collect();
     if let Some((cell, factor)) = outweighed.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        let mut cells: Vec<&str> = outweighed.iter().map(|(cell, _)| *cell).collect();
-        // Runs of one cell stand next to each other.
-        cells.dedup();
-        let others = match cells.len() - 1 {
+        let others = match outweighed.len() - 1 {
             0 => String::new(),
             1 => " (and in one other cell)".to_owned(),
             more => format!(" (and in {more} other cells)"),

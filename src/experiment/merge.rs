@@ -210,8 +210,12 @@ fn complete(parts: &[Part]) -> Result<(), RunError> {
     if missing > MOST_NAMED {
         named.push_str(" and others");
     }
+    let (parts, are) = match missing {
+        1 => ("part", "is"),
+        _ => ("parts", "are"),
+    };
     Err(first.unfit(format!(
-        "is part {}, and of the {} parts {missing} are missing: {named}",
+        "is part {}, and {parts} {named} of {} {are} missing; give all folders",
         first.share, first.share.of,
     )))
 }

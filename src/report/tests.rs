@@ -142,6 +142,7 @@ fn the_page_escapes_what_users_write_and_puts_claims_before_figures() {
     assert!(page.contains("numbers nobody measured &amp; &lt;nobody&gt; should quote"));
     assert!(page.contains("fewer bytes &lt;in total&gt;"));
     assert!(page.contains("1 of 3 reproduced"));
+    assert!(page.contains(" Measured: ") && !page.contains("Projected: "));
     let asked = "Is retexo at least as fast as full on your network?";
     assert!(page.contains(asked), "{page}");
     assert!(page.contains("cora, metis, 4 workers: 401 edges, 633 boundary rows<"));

@@ -76,6 +76,18 @@ pub(crate) fn value_of(text: &str) -> Result<Value, String> {
             let reason = error.message().lines().collect::<Vec<_>>().join(", ");
             Err(format!("`{text}` is not a value of TOML: {reason}"))
         }
+        Err(_)
+            if text.len() > 18
+                && text
+                    .trim_start_matches('-')
+                    .bytes()
+                    .all(|b| b.is_ascii_digit()) =>
+        {
+            Err(format!(
+                "`{text}` is too large a number; at most {} is read",
+                i64::MAX
+            ))
+        }
         _ => Ok(Value::String(text.to_owned())),
     }
 }
@@ -103,6 +115,8 @@ mod tests {
             let refused = set(broken).unwrap_err();
             assert!(refused.contains("is not a value of TOML: "), "{refused}");
         }
+        let large = set("a=99999999999999999999").unwrap_err();
+        assert!(large.contains("is too large a number"), "{large}");
         assert_eq!(
             at("strategy.0.kind=varco", "strategy.0.kind"),
             Some("varco".into())

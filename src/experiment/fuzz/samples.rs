@@ -193,7 +193,7 @@ pub(super) fn given_ranges() -> Vec<Sample> {
 pub(super) fn linqs() -> Vec<Sample> {
     vec![
         Sample::plain("t.content", "p9\t0\t1\tZ\np1\t1\t0.5\tA\np2\t0\t0\tZ\n"),
-        Sample::plain("t.cites", "p9\tp1\np1\tp9\np2\tp1\np1\tgone\n"),
+        Sample::plain("t.cites", "p9\tp1\np1\tp9\np2\tp1\n"),
         Sample::plain(
             "planetoid-split.csv",
             "paper_id,planetoid_index,split\np9,0,train\np1,1,val\np2,2,test\n",

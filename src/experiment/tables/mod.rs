@@ -203,6 +203,20 @@ impl Tables {
         read_parquet(folder)
     }
 
+    /// The table of claims alone, likewise; nothing where there is none.
+    ///
+    /// # Errors
+    /// It is no table of claims.
+    pub(crate) fn read_claims(folder: &Path) -> Result<Vec<ClaimRow>, TablesError> {
+        let parquet = path_of::<ClaimRow>(folder);
+        let csv = parquet.with_extension("csv");
+        match (parquet.exists(), csv.exists()) {
+            (true, _) => read_parquet(folder),
+            (false, true) => read_csv(&csv),
+            (false, false) => Ok(Vec::new()),
+        }
+    }
+
     /// Names of the tables' files in `folder`.
     pub(super) fn files(folder: &Path) -> Vec<String> {
         let files = ALL

@@ -53,11 +53,14 @@ pub(super) fn read(
             let named = |entry: &PathBuf| file_name(entry).ends_with(ending);
             Ok(entries(path)?.iter().any(named))
         };
-        let only_nodes = !has("target.csv")? && has("nodes.csv")?;
-        let ending = if only_nodes {
-            "nodes.csv"
-        } else {
-            "target.csv"
+        let ending = match (has("target.csv")?, has("nodes.csv")?) {
+            (false, true) => "nodes.csv",
+            (false, false) if spec.nodes.is_none() => {
+                let what = "has no file `*target.csv` or `*nodes.csv`; check `path` and `format` of the data set, or name \
+                            the file in `nodes`";
+                return Err(GraphError::file(path, what));
+            }
+            _ => "target.csv",
         };
         let targets = file_of(path, spec.nodes.as_deref(), ending)?;
         (path, targets, String::new())
@@ -65,6 +68,9 @@ pub(super) fn read(
     let named = |ending: &str| format!("{start}{ending}");
     let (listed, headed, unread) = nodes(&targets, spec)?;
     notes.extend(headless(&targets, headed));
+    if listed.is_empty() {
+        return Err(GraphError::file(&targets, "has no nodes"));
+    }
     let nodes = Nodes::new(&targets, listed, spec.label.as_ref())?;
     notes.extend(nodes.doubt);
     let pairs = file_of(folder, spec.edges.as_deref(), &named("edges.csv"))?;
@@ -120,6 +126,9 @@ fn stem(name: &str) -> Option<&str> {
     endings.iter().find_map(|ending| name.strip_suffix(ending))
 }
 
+/// What an id of a node has to be.
+const NODE_ID: &str = "a node id, a whole number (ids of any text go with format = \"linqs\")";
+
 /// Where a record of the file of nodes has what.
 struct Places {
     id: usize,
@@ -164,7 +173,10 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool, Vec<String
             let labels = found.labels.iter().map(|&at| ("label", at));
             let features = found.features.iter().map(|&at| ("features", at));
             let all = id.chain(labels).chain(features);
-            each_once(&all.collect::<Vec<_>>(), |&at| record[at].clone())?;
+            each_once(&all.collect::<Vec<_>>(), |&at| record[at].clone()).map_err(|what| {
+                let by_default = "; without `label` the last column is the class";
+                what + if spec.label.is_none() { by_default } else { "" }
+            })?;
             let _ = places.set(found);
             Ok(true)
         },
@@ -184,7 +196,7 @@ fn nodes(path: &Path, spec: &DatasetSpec) -> Result<(Vec<Node>, bool, Vec<String
             let label =
                 |&at: &usize| Some(record[at].trim().to_owned()).filter(|label| is_known(label));
             listed.push(Node {
-                id: number(&record[places.id], "a node id, a whole number")?,
+                id: number(&record[places.id], NODE_ID)?,
                 labels: places.labels.iter().map(label).collect(),
                 values: values.collect::<Result<_, _>>()?,
             });

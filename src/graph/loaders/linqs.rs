@@ -4,8 +4,8 @@
 //! `content`: paper id, words as zeros and ones (or weights), class name. `cites`: cited id, citing
 //! id. Nodes are in the order of `content`, classes in the order of their names. Citations of
 //! papers that have no line in `content` are left out, as is usual: the published `CiteSeer` has 17
-//! of them. A `planetoid-split.csv` beside them (`paper_id,planetoid_index,split`) gives the public
-//! split.
+//! of them, one in 278. Where they are more than one in ten the files do not belong together. A
+//! `planetoid-split.csv` beside them (`id,number,set` in each line) gives the public split.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -15,6 +15,9 @@ use super::ids::{doubtful, is_known, number_classes};
 use super::text::{each_line, each_record, finite, open};
 use super::{data_set_name, file_name, only_file};
 use crate::graph::{EdgeCount, Features, GraphError, RawDataset, Reading, Split};
+
+/// Of so many edges one may have an end without a line.
+const DANGLING: usize = 10;
 
 /// A file that is open for reading, with the path that errors shall name.
 pub(crate) type Source<'a> = (&'a Path, Box<dyn BufRead + 'a>);
@@ -52,28 +55,28 @@ pub(crate) fn parse(
         let mut fields = line.split('\t');
         let id = fields.next().unwrap_or_default();
         let class = fields.next_back().filter(|class| !class.is_empty());
-        let class = class.ok_or("expected an id, words and a class name, separated by tabs")?;
+        let class = class.ok_or("expected an id, features and a class name, separated by tabs")?;
         let mut row = Vec::new();
         let mut columns: u32 = 0;
         for field in fields {
             // Most words are absent, and need no parsing.
             if field != "0" {
-                let value = finite(field, "a number for each word")
-                    .map_err(|what| format!("word {columns}: {what}"))?;
+                let value = finite(field, "a number for each feature")
+                    .map_err(|what| format!("feature {}: {what}", columns + 1))?;
                 row.push((columns, value));
             }
             columns += 1;
         }
         if *width.get_or_insert(columns) != columns {
             return Err(format!(
-                "has {columns} words where the first line has {}",
+                "has {columns} features where the first line has {}",
                 width.unwrap_or(0)
             ));
         }
-        let node = u32::try_from(rows.len()).map_err(|_| "more than 2^32 papers")?;
+        let node = u32::try_from(rows.len()).map_err(|_| "more than 2^32 nodes")?;
         if nodes.insert(id.to_owned(), node).is_some() {
             return Err(format!(
-                "the paper `{id}` is there a second time; remove one"
+                "the node `{id}` is there a second time; remove one"
             ));
         }
         rows.push(row);
@@ -81,8 +84,10 @@ pub(crate) fn parse(
         Ok(())
     })?;
 
-    let (mut edges, mut dangling) = (Vec::new(), 0_usize);
+    let (mut edges, mut dangling, mut first) = (Vec::new(), 0_usize, None);
+    let mut number = 0_usize;
     each_line(cites.0, cites.1, |line| {
+        number += 1;
         let mut fields = line.split('\t');
         let (Some(to), Some(from), None) = (fields.next(), fields.next(), fields.next()) else {
             return Err(format!(
@@ -93,9 +98,22 @@ pub(crate) fn parse(
             edges.push((to, from));
         } else {
             dangling += 1;
+            let unknown = if nodes.contains_key(to) { from } else { to };
+            first.get_or_insert_with(|| (number, unknown.to_owned()));
         }
         Ok(())
     })?;
+    let papers = file_name(content.0);
+    if let Some((line, unknown)) = first
+        && dangling * DANGLING > dangling + edges.len()
+    {
+        let what = format!(
+            "the node `{unknown}` has no line in `{papers}`, and {dangling} of {} edges are so; a few are left out, but \
+             these files do not belong together",
+            dangling + edges.len()
+        );
+        return Err(GraphError::line(cites.0, line, what));
+    }
 
     let mut files = vec![content.0.to_owned(), cites.0.to_owned()];
     files.extend(split.as_ref().map(|(path, _)| path.to_path_buf()));
@@ -108,9 +126,9 @@ pub(crate) fn parse(
     let mut reading = Reading::of(count, files);
     reading.notes.extend(doubtful(&names, classes));
     if dangling > 0 {
-        let papers = file_name(content.0);
+        let edges = if dangling == 1 { "edge" } else { "edges" };
         reading = reading.with_note(format!(
-            "{dangling} citations of papers without a line in `{papers}` left out"
+            "{dangling} {edges} of nodes without a line in `{papers}` left out"
         ));
     }
     let features = Features::from_rows(width.unwrap_or(0) as usize, rows.into_iter());
@@ -126,17 +144,17 @@ fn parse_split(source: Source, nodes: &HashMap<String, u32>) -> Result<Split, Gr
         |record| match record.first().filter(|first| nodes.contains_key(*first)) {
             // The first line would be passed over, and its node be in no set.
             Some(first) => Err(format!(
-                "has no header: its first line is of `{first}`; begin with paper_id,planetoid_index,split"
+                "has no header: its first line is of `{first}`; begin with a header, such as id,number,set"
             )),
             None => Ok(true),
         },
         |record| {
             let [id, .., kind] = record else {
-                return Err("expected paper_id,planetoid_index,split".to_owned());
+                return Err("expected id,number,set".to_owned());
             };
             let node = *nodes
                 .get(id)
-                .ok_or_else(|| format!("there is no paper `{id}`"))?;
+                .ok_or_else(|| format!("there is no node `{id}`"))?;
             if std::mem::replace(&mut listed[node as usize], true) {
                 return Err(format!(
                     "lists `{id}` for the second time; a node is in one set"
@@ -177,9 +195,17 @@ mod tests {
     fn papers_without_content_are_left_out_of_the_graph() {
         let data = tiny(
             "p9\t0\t1\tZ\np1\t1\t0\tA\n",
-            "p9\tp1\np1\tp9\np1\tp1\np1\tgone\n",
+            &("p9\tp1\np1\tp9\np1\tp1\np1\tgone\n".to_owned() + &"p1\tp1\n".repeat(6)),
         )
         .unwrap();
+        assert!(
+            data.reading
+                .notes
+                .iter()
+                .any(|note| note == "1 edge of nodes without a line in `a.content` left out"),
+            "{:?}",
+            data.reading.notes
+        );
         assert_eq!(
             data.graph.iter_edges().collect::<Vec<_>>(),
             [(1, 0), (0, 1)]
@@ -190,22 +216,33 @@ mod tests {
     }
 
     #[test]
+    fn edges_of_another_graph_are_refused() {
+        let cites = "p\tq\n".repeat(8) + "p\tgone\n";
+        let error = tiny("p\t1\tA\nq\t1\tA\n", &cites).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a.cites:9: the node `gone` has no line in `a.content`, and 1 of 9 edges are so; a few are left out, but \
+             these files do not belong together"
+        );
+    }
+
+    #[test]
     fn mistakes_are_named_by_file_and_line() {
         for (content, cites, message) in [
             (
                 "p\t1\tA\nq\t1\t0\tA\n",
                 "",
-                "a.content:2: has 2 words where the first line has 1",
+                "a.content:2: has 2 features where the first line has 1",
             ),
             (
                 "p\tx\tA\n",
                 "",
-                "a.content:1: word 0: expected a number for each word, found `x`",
+                "a.content:1: feature 1: expected a number for each feature, found `x`",
             ),
             (
                 "p\t1\tA\np\t1\tA\n",
                 "",
-                "a.content:2: the paper `p` is there a second time; remove one",
+                "a.content:2: the node `p` is there a second time; remove one",
             ),
             (
                 "p\t1\tA\n",

@@ -111,9 +111,20 @@ pub(super) fn place(header: &[String], key: &str, name: &str) -> Result<usize, S
             "has more than one column `{name}`, which `{key}` of [dataset] names; rename the others"
         )),
         (None, _) => Err(format!(
-            "has no column `{name}`, which `{key}` of [dataset] names; its columns: {}",
-            header.join(", ")
+            "has no column `{name}`, which `{key}` of [dataset] names; its columns: {}{}",
+            header.join(", "),
+            doubt(header)
         )),
+    }
+}
+
+/// What may be wrong with a header that has not a column asked for.
+fn doubt(header: &[String]) -> &'static str {
+    let is_number = |field: &String| field.trim().parse::<f64>().is_ok();
+    match header {
+        [one] if one.contains([';', '\t', '|']) => " (columns are separated by commas)",
+        fields if fields.iter().any(is_number) => " (is its first line a header?)",
+        _ => "",
     }
 }
 

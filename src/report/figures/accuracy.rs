@@ -1,7 +1,7 @@
 //! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, alike, rows};
-use super::{seeds_with, series, spot, what_counts};
+use super::{list, seeds_with, series, spot, what_counts};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point, metric};
@@ -71,6 +71,11 @@ fn figure(
     let ends: Vec<f64> = (horizontal.iter())
         .map(|xs| xs.iter().copied().fold(0.0, f64::max))
         .collect();
+    // Of several panels each would have its own.
+    let together = match &panels[..] {
+        [only] => coincident(only),
+        _ => None,
+    };
     // On a logarithmic axis there is room for all.
     let shared = kind == "accuracy-vs-bytes" || alike(&ends);
     let panels = panels.into_iter().zip(&horizontal).map(|(series, own)| {
@@ -85,6 +90,9 @@ fn figure(
             joined: true,
             guide: None,
         })
+    });
+    let together = together.map_or_else(String::new, |labels| {
+        format!(" The curves of {} lie on one another.", list(&labels))
     });
     let panels = shown.headed(panels.collect::<Vec<Panel>>());
     let note = match kind {
@@ -104,7 +112,7 @@ fn figure(
         kind,
         title: format!("{titled} against {against}"),
         caption: format!(
-            "{titled} against {against}; {}.{note}{cut}{}",
+            "{titled} against {against}; {}.{note}{cut}{together}{}",
             seeds_with(cells, "with bands of"),
             shown.caption()
         ),
@@ -119,6 +127,27 @@ fn curve(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
     let points = cell.curve(|row| row.test_accuracy);
     let spots = points.iter().map(|point| spot(x(point), &point.value));
     series(cell, spots.collect())
+}
+
+/// Those whose curve is that of the first of them, to a tenth of a point, so that a reader sees
+/// one.
+fn coincident(series: &[Series]) -> Option<Vec<String>> {
+    let same = |a: &Series, b: &Series| {
+        let spots = || a.spots.iter().zip(&b.spots);
+        // Bytes and times to a hundredth, which is the width of a line.
+        let near = |(a, b): (&Spot, &Spot)| {
+            (a.y - b.y).abs() < 1e-3 && (a.x - b.x).abs() <= 0.01 * a.x.abs().max(b.x.abs())
+        };
+        a.spots.len() == b.spots.len() && a.spots.len() > 1 && spots().all(near)
+    };
+    let groups = series.iter().enumerate().map(|(at, first)| {
+        let others = series[at + 1..].iter().filter(|other| same(first, other));
+        let labels = std::iter::once(first).chain(others);
+        labels.map(|one| one.label.clone()).collect::<Vec<String>>()
+    });
+    // The largest group, of equal ones the first.
+    let largest = groups.rev().max_by_key(Vec::len);
+    largest.filter(|labels| labels.len() > 1)
 }
 
 /// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal
@@ -174,6 +203,34 @@ mod tests {
         let said = "Parts of curves lie below the range shown.";
         assert!(caption(&[0.1, 0.7, 0.8]).contains(said));
         assert!(!caption(&[0.79, 0.8]).contains(said));
+    }
+
+    #[test]
+    fn curves_that_lie_on_one_another_are_named() {
+        let caption = |other: f64| {
+            let cells = ["full", "isolated", "grappa"];
+            let run = |cell: &&str| RunRow {
+                cell: (*cell).into(),
+                strategy: (*cell).into(),
+                ..RunRow::finished(Measured::default())
+            };
+            let runs: Vec<RunRow> = cells.iter().map(run).collect();
+            let mut epochs = Vec::new();
+            for (cell, score) in cells.into_iter().zip([0.7, other, 0.5]) {
+                epochs.extend((0..2).map(|epoch| EpochRow {
+                    cell: cell.into(),
+                    epoch,
+                    test_accuracy: Some(score + 0.1 * epoch as f64),
+                    ..EpochRow::default()
+                }));
+            }
+            against_epoch(&series::cells(&runs, &epochs))
+                .unwrap()
+                .caption
+        };
+        let said = "The curves of full and isolated lie on one another.";
+        assert!(caption(0.7005).contains(said), "{}", caption(0.7005));
+        assert!(!caption(0.71).contains("lie on one another"));
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn group(
     });
     let mut headed = shown.headed(panels.collect::<Vec<Panel>>());
     if alike && every.len() > 1 {
-        headed[0].0 = format!("all {} settings", every.len());
+        "every setting".clone_into(&mut headed[0].0);
     }
     Some(headed)
 }

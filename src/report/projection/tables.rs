@@ -40,7 +40,7 @@ pub(super) fn claims(claims: &[ClaimRow]) -> Table {
 
 fn table<'a>(
     name: &'static str,
-    caption: &str,
+    (caption, notes): (&str, &[(&str, &str)]),
     headings: &[&'static str],
     projections: &'a [Projection],
     row: impl Fn(&'a Projection) -> Vec<String>,
@@ -49,13 +49,38 @@ fn table<'a>(
         let cell = std::iter::once(projection.cell.clone());
         cell.chain(row(projection)).map(Entry::new).collect()
     });
+    let mut rows: Vec<Vec<Entry>> = rows.collect();
+    let mut headings = headings.to_vec();
+    // Of no graph that is held are there two ends, and of few settings is it known how far
+    // projections are from trainings.
+    for (heading, nothing) in [(BETWEEN, "–"), (WHERE_TRAINED, "–, –")] {
+        let place = headings.iter().position(|one| *one == heading);
+        if let Some(at) = place
+            && rows.iter().all(|row| row[at].text == nothing)
+        {
+            headings.remove(at);
+            for row in &mut rows {
+                row.remove(at);
+            }
+        }
+    }
+    let said = notes.iter().filter(|(of, _)| headings.contains(of));
+    let caption = said.fold(caption.to_owned(), |caption, (_, note)| {
+        format!("{caption} {note}")
+    });
     Table {
         name,
-        caption: caption.to_owned(),
-        columns: columns(headings),
-        rows: rows.collect(),
+        caption,
+        columns: columns(&headings),
+        rows,
     }
 }
+
+/// The heading of what is known of a number that is not known exactly.
+const BETWEEN: &str = "#between";
+
+/// The heading of the errors of projections.
+const WHERE_TRAINED: &str = "#bytes and time where trained";
 
 fn sent(projections: &[Projection]) -> Table {
     const HEADINGS: [(&str, TrafficKind); 8] = [
@@ -75,10 +100,11 @@ fn sent(projections: &[Projection]) -> Table {
         .collect();
     let first = ["cell", "#epochs"].into_iter();
     let kinds = used.iter().map(|(heading, _)| *heading);
-    let last = ["#payload", "#between", "#on the wire"];
+    let last = ["#payload", BETWEEN, "#on the wire"];
     let headings: Vec<&str> = first.chain(kinds).chain(last).collect();
-    let caption = "Bytes of the whole training by kind, and their sum; on the wire with framing. Where a cut is known by a \
-                   fit, or a published graph by its size alone, the payload is between these ends.";
+    let caption = "Bytes of the whole training by kind, and their sum; on the wire with framing.";
+    let ends = "Where a cut is known by a fit, or a published graph by its size alone, the payload is between these ends.";
+    let caption = (caption, &[(BETWEEN, ends)][..]);
     table(NAMES[0], caption, &headings, projections, |projection| {
         let kinds = used.iter().map(|(_, kind)| {
             of(projection, *kind).map_or("–".to_owned(), |sent| bytes(sent as f64))
@@ -107,13 +133,15 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
         "#hidden",
         "#waiting",
         "#the whole",
-        "#between",
-        "#bytes and time where trained",
+        BETWEEN,
+        WHERE_TRAINED,
     ];
     let caption = "A mean epoch without set-up; set-up and switches of the whole training, and that shared out among its epochs. Then a mean \
                    epoch with them, over workers: computing, communication that computing does not hide and that it hides, and waiting for \
-                   others that had not begun to send. The last column has the largest errors of the strategy wherever it was trained, too: in the \
-                   runs beside it, or else where settings as these were, GraphSAGE on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
+                   others that had not begun to send.";
+    let trained = "The last column has the largest errors of the strategy wherever it was trained, too: in the runs beside it, or else where \
+                   settings as these were, GraphSAGE on R-MAT graphs of 2¹¹ to 2¹⁶ nodes in random parts.";
+    let caption = (caption, &[(WHERE_TRAINED, trained)][..]);
     table(NAMES[1], caption, &headings, projections, |projection| {
         let each = |all: f64| seconds(all / projection.epochs.max(1) as f64);
         let hidden = projection.communication_seconds - projection.exposed_communication_seconds;
@@ -157,7 +185,7 @@ fn memory(projections: &[Projection]) -> Table {
         "#workers",
         "#boundary rows",
         "#memory of a worker",
-        "#between",
+        BETWEEN,
         "#least and median of all",
         "#while evaluating",
         "#of the device",
@@ -166,7 +194,9 @@ fn memory(projections: &[Projection]) -> Table {
     ];
     let caption = "The memory of the worker whose device is the fullest, the least and the median of all workers, and whether that \
                    fullest device has so much; the most that a worker holds while all evaluate the model, which the verdict leaves out; the time of all \
-                   workers together. Where the payload is between two ends, this memory is between those.";
+                   workers together.";
+    let ends = "Where the payload is between two ends, this memory is between those.";
+    let caption = (caption, &[(BETWEEN, ends)][..]);
     table(NAMES[2], caption, &headings, projections, |projection| {
         let known = |size: Option<u64>| size.map_or("?".to_owned(), |size| bytes(size as f64));
         let ends = projection.between.and_then(|ends| ends.memory_bytes);

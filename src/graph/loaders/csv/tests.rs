@@ -62,7 +62,48 @@ fn nodes_csv_is_a_file_of_nodes_too() {
     std::fs::remove_file(path("other_nodes.csv")).unwrap();
     std::fs::remove_file(path("tiny_nodes.csv")).unwrap();
     let error = of(folder.path(), Form::Plain).unwrap_err().to_string();
-    assert!(error.contains("has no file `*target.csv`"), "{error}");
+    assert!(
+        error.contains("has no file `*target.csv` or `*nodes.csv`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_may_be_wrong_with_a_table_is_said() {
+    let named = |key: &str, name: &str| DatasetSpec {
+        features: Some(FeatureSource::Columns(vec![name.to_owned()])),
+        id: (key == "id").then(|| "id".to_owned()),
+        ..DatasetSpec::default()
+    };
+    for (nodes, spec, expected) in [
+        (
+            "id;age;team\n1;2;a\n",
+            named("id", "age"),
+            "its columns: id;age;team (columns are separated by commas)",
+        ),
+        (
+            "1,0.5,a\n2,0.7,b\n",
+            named("", "age"),
+            "its columns: 1, 0.5, a (is its first line a header?)",
+        ),
+        (
+            "id,age\n1,2\n",
+            named("", "age"),
+            "without `label` the last column is the class",
+        ),
+        (
+            "id,age,team\nn0,2,a\n",
+            named("", "age"),
+            "go with format = \"linqs\"), found `n0`",
+        ),
+        ("", DatasetSpec::default(), "tiny_target.csv: has no nodes"),
+    ] {
+        let folder = folder("a,b\n1,2\n", nodes, None);
+        let error = read(folder.path(), Form::Plain, &spec, None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]
