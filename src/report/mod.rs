@@ -222,9 +222,17 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 /// The target accuracy of all cells; `None` if there is none, or more than one.
 fn target(config: &Value) -> Option<f64> {
     const KEY: &str = "training.target_accuracy";
+    let own = |entry: &Value| !entry["with"][KEY].is_null();
     let mut strategies = config["strategy"].as_array().into_iter().flatten();
-    let varies =
-        !config["sweep"][KEY].is_null() || strategies.any(|entry| !entry["with"][KEY].is_null());
+    let sweep = config["sweep"].as_object();
+    let mut swept = sweep.into_iter().flatten().flat_map(|(key, values)| {
+        let values = values.as_array().into_iter().flatten();
+        values.map(move |value| (key, value))
+    });
+    let varies = strategies.any(own)
+        || swept.any(|(key, value)| {
+            key == KEY || own(value) || (key == "training" && !value["target_accuracy"].is_null())
+        });
     let stated = config["training"]["target_accuracy"].as_f64();
     stated.filter(|_| !varies)
 }

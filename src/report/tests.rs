@@ -263,4 +263,11 @@ fn a_target_that_varies_is_nobodys() {
     assert_eq!(target(&config(varied.clone(), json!({}))), None);
     assert_eq!(target(&config(json!({}), varied)), None);
     assert_eq!(target(&json!({})), None);
+    let of_data =
+        json!({ "dataset": [{ "name": "cora" }, { "with": { "training.target_accuracy": 0.7 } }] });
+    assert_eq!(target(&config(of_data, json!({}))), None);
+    let without = json!({ "dataset": [{ "name": "cora" }], "model.layers": [2, 3] });
+    assert_eq!(target(&config(without, json!({}))), Some(0.8));
+    let whole = json!({ "training": [{ "epochs": 3, "target_accuracy": 0.7 }] });
+    assert_eq!(target(&config(whole, json!({}))), None);
 }

@@ -154,7 +154,7 @@ fn parts_are_joined_to_the_tables_of_one_machine() {
     );
     let beside = |numbers: &[usize], more: &str| [parts(numbers), vec![more.to_owned()]].concat();
     for (folders, told) in [
-        (parts(&[1, 2, 4]), "2 are missing: 3, 5"),
+        (parts(&[1, 2, 4]), "and parts 3, 5 of 5 are missing"),
         (
             parts(&[1, 2, 3, 4, 5, 2]),
             "is part 2/5, as results/small-2-of-5 is",

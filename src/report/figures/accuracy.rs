@@ -74,7 +74,7 @@ fn figure(
     // Of several panels each would have its own.
     let together = match &panels[..] {
         [only] => coincident(only),
-        _ => None,
+        _ => Vec::new(),
     };
     // On a logarithmic axis there is room for all.
     let shared = kind == "accuracy-vs-bytes" || alike(&ends);
@@ -91,8 +91,11 @@ fn figure(
             guide: None,
         })
     });
-    let together = together.map_or_else(String::new, |labels| {
-        format!(" The curves of {} lie on one another.", list(&labels))
+    let mut together = together.iter().map(|labels| list(labels));
+    let together = together.next().map_or_else(String::new, |first| {
+        let others = together.map(|others| format!(", and so do those of {others}"));
+        let others: String = others.collect();
+        format!(" The curves of {first} lie on one another{others}.")
     });
     let panels = shown.headed(panels.collect::<Vec<Panel>>());
     let note = match kind {
@@ -129,9 +132,9 @@ fn curve(cell: &Entrant, x: impl Fn(&Point) -> f64) -> Series {
     series(cell, spots.collect())
 }
 
-/// Those whose curve is that of the first of them, to a tenth of a point, so that a reader sees
+/// Groups whose curves are those of the first of them, to a tenth of a point, so that a reader sees
 /// one.
-fn coincident(series: &[Series]) -> Option<Vec<String>> {
+fn coincident(series: &[Series]) -> Vec<Vec<String>> {
     let same = |a: &Series, b: &Series| {
         let spots = || a.spots.iter().zip(&b.spots);
         // Bytes and times to a hundredth, which is the width of a line.
@@ -140,14 +143,16 @@ fn coincident(series: &[Series]) -> Option<Vec<String>> {
         };
         a.spots.len() == b.spots.len() && a.spots.len() > 1 && spots().all(near)
     };
-    let groups = series.iter().enumerate().map(|(at, first)| {
-        let others = series[at + 1..].iter().filter(|other| same(first, other));
-        let labels = std::iter::once(first).chain(others);
-        labels.map(|one| one.label.clone()).collect::<Vec<String>>()
-    });
-    // The largest group, of equal ones the first.
-    let largest = groups.rev().max_by_key(Vec::len);
-    largest.filter(|labels| labels.len() > 1)
+    let mut groups: Vec<Vec<&Series>> = Vec::new();
+    for one in series {
+        match groups.iter_mut().find(|group| same(group[0], one)) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups.retain(|group| group.len() > 1);
+    let labels = |group: Vec<&Series>| group.iter().map(|one| one.label.clone()).collect();
+    groups.into_iter().map(labels).collect()
 }
 
 /// Where the pieces of a curve that are in sight, and its last point, lie along the horizontal
@@ -208,7 +213,7 @@ mod tests {
     #[test]
     fn curves_that_lie_on_one_another_are_named() {
         let caption = |other: f64| {
-            let cells = ["full", "isolated", "grappa"];
+            let cells = ["full", "isolated", "grappa", "varco"];
             let run = |cell: &&str| RunRow {
                 cell: (*cell).into(),
                 strategy: (*cell).into(),
@@ -216,7 +221,7 @@ mod tests {
             };
             let runs: Vec<RunRow> = cells.iter().map(run).collect();
             let mut epochs = Vec::new();
-            for (cell, score) in cells.into_iter().zip([0.7, other, 0.5]) {
+            for (cell, score) in cells.into_iter().zip([0.7, other, 0.5, 0.5]) {
                 epochs.extend((0..2).map(|epoch| EpochRow {
                     cell: cell.into(),
                     epoch,
@@ -228,9 +233,10 @@ mod tests {
                 .unwrap()
                 .caption
         };
-        let said = "The curves of full and isolated lie on one another.";
+        let said = "The curves of full and isolated lie on one another, and so do those of grappa and varco.";
         assert!(caption(0.7005).contains(said), "{}", caption(0.7005));
-        assert!(!caption(0.71).contains("lie on one another"));
+        let said = "The curves of grappa and varco lie on one another.";
+        assert!(caption(0.71).contains(said), "{}", caption(0.71));
     }
 
     #[test]

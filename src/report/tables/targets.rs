@@ -41,7 +41,7 @@ pub(crate) fn targets(cells: &[Entrant], stated: Option<f64>) -> Option<Table> {
             format!("the validation {metric} is {target}")
         }
         Some(target) => format!("{} of validation nodes are right", format::percent(target)),
-        None => "the target is reached".into(),
+        None => "the target of its setting is reached".into(),
     };
     Some(Table {
         name: "targets",
