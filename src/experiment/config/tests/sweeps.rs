@@ -2,6 +2,19 @@
 
 use super::*;
 
+fn cell_names(experiment: &Experiment) -> Vec<&str> {
+    let cells = experiment.cells().iter();
+    cells.map(|cell| cell.name.as_str()).collect()
+}
+
+/// The file with two data sets, each a whole section, and no claims.
+fn with_data_swept() -> String {
+    let sections = "[sweep]\ndataset = [{ name = \"cora\" }, { synthetic = { kind = \"rmat\", scale = 4, \
+        classes = 2, features = 3 }, split = { train = 0.5, val = 0.2 } }]\n";
+    let (text, _) = FILE.split_once("[[claim]]").unwrap();
+    text.replace("[sweep]\n", sections)
+}
+
 #[test]
 fn the_grid_is_sweep_times_strategies_with_the_sweep_in_the_name() {
     let experiment = parse(FILE, &[]).unwrap();
@@ -52,11 +65,7 @@ fn a_swept_number_stays_one_and_everything_else_is_a_word() {
 fn without_a_sweep_a_cell_is_called_by_its_strategy() {
     let (head, _) = FILE.split_once("[sweep]").unwrap();
     let experiment = parse(head, &[]).unwrap();
-    let names: Vec<&str> = experiment
-        .cells()
-        .iter()
-        .map(|cell| cell.name.as_str())
-        .collect();
+    let names = cell_names(&experiment);
     assert_eq!(names, ["full", "fixed"]);
 }
 
@@ -96,11 +105,7 @@ fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
          \"optimizer.kind\" = [\"adam\"]"
     );
     let experiment = parse(&text, &["strategy=[{ kind = 'full' }]"]).unwrap();
-    let names: Vec<&str> = experiment
-        .cells()
-        .iter()
-        .map(|cell| cell.name.as_str())
-        .collect();
+    let names = cell_names(&experiment);
     let data = "dataset=rmat-16";
     let expected = [(2, "gcn"), (2, "sage"), (4, "gcn"), (4, "sage")].map(|(workers, kind)| {
         format!("workers={workers} model.kind={kind} {data} optimizer.kind=adam full")
@@ -110,37 +115,23 @@ fn the_last_sweep_key_varies_fastest_and_keys_that_end_alike_are_told_apart() {
 
 #[test]
 fn the_resolved_text_keeps_the_order_of_the_sweep_and_with_it_the_names_of_cells() {
-    let sections = "[sweep]\ndataset = [{ name = \"cora\" }, { synthetic = { kind = \"rmat\", scale = 4, \
-        classes = 2, features = 3 }, split = { train = 0.5, val = 0.2 } }]\n";
-    let text = FILE.replace("[sweep]\n", sections);
-    let text = &text[..text.find("[[claim]]").unwrap()];
-    let experiment = parse(text, &[]).unwrap();
-    let names: Vec<&str> = experiment
-        .cells()
-        .iter()
-        .map(|cell| cell.name.as_str())
-        .collect();
+    let text = with_data_swept();
+    let experiment = parse(&text, &[]).unwrap();
+    let names = cell_names(&experiment);
     assert_eq!(names[0], "dataset=cora workers=2 full");
     assert_eq!(names[4], "dataset=rmat-16 workers=2 full");
     let again = parse(&experiment.resolved_text(), &[]).unwrap();
-    let again: Vec<&str> = again
-        .cells()
-        .iter()
-        .map(|cell| cell.name.as_str())
-        .collect();
+    let again = cell_names(&again);
     assert_eq!(again, names);
 }
 
 #[test]
 fn a_section_that_is_swept_as_a_whole_need_not_stand_alone() {
-    let sections = "[sweep]\ndataset = [{ name = \"cora\" }, { synthetic = { kind = \"rmat\", scale = 4, \
-        classes = 2, features = 3 }, split = { train = 0.5, val = 0.2 } }]\n";
-    let text = FILE.replace("[sweep]\n", sections);
-    let text = &text[..text.find("[[claim]]").unwrap()];
+    let text = with_data_swept();
     let alone = text.replace("[dataset]\nname = \"cora\"\n", "");
     assert_ne!(alone, text);
     let experiment = parse(&alone, &[]).unwrap();
-    assert_eq!(experiment, parse(text, &[]).unwrap());
+    assert_eq!(experiment, parse(&text, &[]).unwrap());
     assert_eq!(parse(&experiment.resolved_text(), &[]).unwrap(), experiment);
     // A split beside it would be lost.
     let split = "[dataset]\nsplit = { train = 0.5, val = 0.2 }\n";
