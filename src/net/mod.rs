@@ -78,6 +78,6 @@ pub use spec::{
 };
 pub use tally::Tally;
 pub use topology::{Change, DeviceCost, MessageCost, Route, SumCost, Switch, Topology};
-pub(crate) use topology::{Period, repeats};
+pub(crate) use topology::{Period, at_home, repeats};
 pub use traffic::{Count, Lane, Traffic, TrafficKind};
 pub use units::{Bandwidth, Bytes, Seconds};

@@ -34,7 +34,7 @@ pub(super) use self::dragonfly::Dragonfly;
 pub(super) use self::fat_tree::FatTree;
 pub(super) use self::hop::{Ends, Hop};
 pub(super) use self::machines::Machines;
-pub(crate) use self::period::{Period, repeats};
+pub(crate) use self::period::{Period, at_home, repeats};
 use super::{Bandwidth, Bytes, Impairment, Link, LinkId, Loss, NetError, Seconds};
 
 /// The way from one worker to another.

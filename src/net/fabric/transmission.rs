@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::super::Bytes;
 use super::super::sharing::BundleId;
+use super::super::{Bytes, at_home};
 use super::{Arriving, Fabric, FlowId, Message};
 
 /// A message that its links carry now.
@@ -50,16 +50,11 @@ impl Fabric {
         self.ended(done.flow, &done.message, false);
     }
 
-    /// From whom a message comes, as its receiver sees it: what one of the first workers sends so
-    /// many blocks on stands for what comes to the first block from as many before it.
+    /// From whom a message comes, as its receiver sees it.
     fn home_of(&self, message: &Message) -> usize {
-        let first = self.period.as_ref().map_or(0, |period| period.workers);
-        let blocks_on = message.to - message.to % first.max(1);
         let workers = self.topology.workers();
-        match first {
-            0 => message.from,
-            _ => (message.from + workers - blocks_on) % workers,
-        }
+        let first = self.period.as_ref().map_or(workers, |one| one.workers);
+        at_home((first, workers), (message.from, message.to)).0
     }
 
     /// The last byte has left: the message arrives a latency later, and the next of its channel may

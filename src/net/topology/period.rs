@@ -21,6 +21,17 @@ pub(crate) struct Period {
     links: Vec<LinkId>,
 }
 
+/// Between whom a message is that the first of so many workers see arrive: what one of them sends k
+/// blocks on stands for what comes to the first block from k before it. With all workers there is
+/// one block.
+pub(crate) const fn at_home(
+    (first, workers): (usize, usize),
+    (from, to): (usize, usize),
+) -> (usize, usize) {
+    let home = to % first;
+    ((from + workers - (to - home)) % workers, home)
+}
+
 impl Period {
     /// The link of the first workers that this one is like.
     pub(crate) fn link(&self, link: LinkId) -> LinkId {

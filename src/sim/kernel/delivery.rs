@@ -3,7 +3,7 @@
 use super::parcel::{Arrived, InFlight};
 use super::route::{Route, Tag, lane};
 use super::{Kernel, Phase};
-use crate::net::{FlowId, Seconds};
+use crate::net::{FlowId, Seconds, at_home};
 use crate::sim::trace::Flight;
 
 impl Kernel {
@@ -50,13 +50,9 @@ impl Kernel {
         }
     }
 
-    /// Between whom a message is that the first workers see arrive: what one of them sends k blocks
-    /// on stands for what comes to the first block from k before it. With all workers there is one
-    /// block.
+    /// Between whom a message is that the first workers see arrive.
     pub(super) fn at_home(&self, sender: usize, receiver: usize) -> (usize, usize) {
-        let to = receiver % self.first;
-        let blocks_on = receiver - to;
-        ((sender + self.workers() - blocks_on) % self.workers(), to)
+        at_home((self.first, self.workers()), (sender, receiver))
     }
 
     /// A message is there; the last that a worker waits for lets it go on.
