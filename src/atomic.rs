@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 /// The folder that a file is in, also of a bare name.
 pub(crate) fn folder_of(file: &Path) -> &Path {
     match file.parent() {
@@ -41,15 +43,7 @@ pub(crate) fn write<E: From<io::Error>>(
     fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>,
 ) -> Result<(), E> {
     let path = &target(path)?;
-    let folder = folder_of(path);
-    fs::create_dir_all(folder)?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
-    // Result files are made to be shared; the default of temporary files is owner only.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    // In the same folder, for a file cannot be renamed from one file system to another.
-    let temporary = builder.tempfile_in(folder)?;
+    let temporary = temporary_beside(path)?;
     let mut writer = BufWriter::new(temporary.as_file());
     fill(&mut writer)?;
     writer.flush()?;
@@ -58,6 +52,30 @@ pub(crate) fn write<E: From<io::Error>>(
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// In the same folder, for a file cannot be renamed from one file system to another.
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = folder_of(path);
+    fs::create_dir_all(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    // Result files are made to be shared; the default of temporary files is owner only.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+/// Whether [`write()`] would come to its end, asked before the work whose result it is to hold.
+///
+/// # Errors
+/// What stands in the way.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    let path = &target(path)?;
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    temporary_beside(path).map(drop)
 }
 
 /// [`write()`] for content that is already in memory.
@@ -114,5 +132,16 @@ mod tests {
         let path = folder.path().join("figures/new.svg");
         write_bytes(&path, b"<svg/>").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"<svg/>");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("network.toml");
+        check(&file).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(check(folder.path()).is_err());
+        fs::write(&file, b"").unwrap();
+        assert!(check(&file.join("below-a-file.toml")).is_err());
     }
 }

@@ -94,7 +94,17 @@ fn read_section(file: &Path) -> Result<NetworkSpec, SimError> {
 fn run_on(args: &Args, engine: &Engine) -> anyhow::Result<Verdict> {
     let workers = engine.processes().unwrap_or(1);
     let (plan, given) = engine.agree(
-        planned(args, workers),
+        planned(args, workers).and_then(|planned| {
+            // Before minutes of measuring, and by the process that will write.
+            let file = args.out.as_deref().filter(|_| engine.leads());
+            match file.map(|file| (file, atomic::check(file))) {
+                Some((file, Err(error))) => {
+                    let what = format!("--out: cannot write {}: {error}", file.display());
+                    Err(SimError::Input(what).into())
+                }
+                _ => Ok(planned),
+            }
+        }),
         // Processes with different plans would wait for each other's messages for ever.
         |(plan, _)| format!("{plan:?}").into_bytes(),
         Error::is_input,

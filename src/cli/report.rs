@@ -19,8 +19,8 @@ pub(super) struct Args {
     /// Result folder
     folder: PathBuf,
     /// Judge its runs by the claims of this experiment file, instead of those it was run with; of a
-    /// folder that kept runs.csv alone, the tables that follow from it are written: claims, summary
-    /// and targets
+    /// folder that kept runs.csv alone, the tables that follow from it are written (claims, summary
+    /// and targets), and figures that do and are there are drawn anew
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
     /// The size of the file in which its runs were made

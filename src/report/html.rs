@@ -84,8 +84,7 @@ impl Page<'_> {
                 title => figure.title,
                 caption => figure.caption,
                 wide => figure.wide(),
-                // Ink follows the page's colour, so that figures are legible on dark screens.
-                svg => svg.replace("#000000", "currentColor"),
+                svg,
             }
         };
         let pictures: Vec<Shown> = self.figures.iter().map(picture).collect();

@@ -109,6 +109,8 @@ const PLACES: [(&str, Color, Marker); 18] = [
 /// Numbers of dashes and of markers have no common factor: so many numbers in a row make pairs of
 /// which none occurs twice.
 const PAIRS: usize = DASHES.len() * PLACES.len();
+/// How far the darkest and the lightest variant of a kind are mixed with black and with white.
+const SHADE: f64 = 0.45;
 /// From one variant of a kind to the next: with another dash, another marker, and a pair that is
 /// nobody's place.
 const VARIANT: usize = 19;
@@ -135,31 +137,42 @@ impl Look {
 
 /// One look for each strategy, given by its label and its kind.
 ///
-/// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker;
-/// one that is called as its kind is has those of the kind. Kinds without a place of their own
-/// follow in the order of their appearance.
+/// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker,
+/// three and more of them also in how dark it is; one that is called as its kind is has the looks of
+/// the kind. Kinds without a place of their own follow in the order of their appearance.
 pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
     // Variant 0 is kept for a strategy that is called as its kind is.
-    let first = |kind| usize::from(strategies.contains(&(kind, kind)));
+    let first_variant = |kind| usize::from(strategies.contains(&(kind, kind)));
     // Of each kind which variant is next.
-    let mut kinds: Vec<(&str, usize)> = PLACES.map(|(kind, ..)| (kind, first(kind))).to_vec();
+    let mut kinds: Vec<(&str, usize)> = PLACES
+        .map(|(kind, ..)| (kind, first_variant(kind)))
+        .to_vec();
     strategies
         .iter()
         .map(|&(label, kind)| {
             let known = kinds.iter().position(|(known, _)| *known == kind);
             let place = known.unwrap_or_else(|| {
-                kinds.push((kind, first(kind)));
+                kinds.push((kind, first_variant(kind)));
                 kinds.len() - 1
             });
             let next = &mut kinds[place].1;
             let variant = if label == kind { 0 } else { *next };
             *next += usize::from(label != kind);
+            let variants = (strategies.iter())
+                .filter(|(label, its)| *its == kind && *label != kind)
+                .count();
             // Kinds without a place take what is left from the end.
             let other = place.checked_sub(PLACES.len());
             let first = other.map_or(place, |other| PAIRS - 1 - other % PAIRS);
             let pair = first + variant * VARIANT;
+            let color = other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]);
             Look {
-                color: other.map_or_else(|| PLACES[place].1, |other| OTHERS[other % OTHERS.len()]),
+                color: if label == kind || variants < 3 {
+                    color
+                } else {
+                    let share = (variant - first_variant(kind)) as f64 / (variants - 1) as f64;
+                    shade(color, share)
+                },
                 dash: DASHES[pair % DASHES.len()],
                 marker: PLACES[pair % PLACES.len()].2,
             }
@@ -167,9 +180,32 @@ pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
         .collect()
 }
 
+/// A colour from a dark one of its kind, at 0, to a light one, at 1; itself between them.
+fn shade((red, green, blue): Color, share: f64) -> Color {
+    let by = (2.0 * share - 1.0) * SHADE;
+    let mixed = |part: u8| {
+        let (part, towards) = (f64::from(part), if by < 0.0 { 0.0 } else { 255.0 });
+        (part + (towards - part) * by.abs()).round() as u8
+    };
+    (mixed(red), mixed(green), mixed(blue))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn three_variants_of_a_kind_and_more_differ_in_how_dark_they_are() {
+        let labels = ["a", "b", "c", "d"].map(|label| (label, "full"));
+        let colors: Vec<Color> = looks(&labels).iter().map(|look| look.color).collect();
+        assert!(
+            colors.windows(2).all(|pair| pair[0].0 < pair[1].0),
+            "{colors:?}"
+        );
+        let with_plain = [&labels[..], &[("full", "full")]].concat();
+        assert_eq!(looks(&with_plain)[4], looks(&[("full", "full")])[0]);
+        assert_eq!(looks(&with_plain)[0].color, colors[0]);
+    }
 
     #[test]
     fn a_strategy_keeps_its_look_whatever_the_company() {

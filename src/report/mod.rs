@@ -160,8 +160,8 @@ pub(crate) fn build(
     })
 }
 
-/// Writes the tables that follow from the rows of runs alone: claims, summary, targets. For a
-/// folder that kept no epochs and no traffic.
+/// Writes the tables that follow from the rows of runs alone (claims, summary, targets), and draws
+/// those figures anew that do and are there. For a folder that kept no epochs and no traffic.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -175,8 +175,23 @@ pub(crate) fn build_tables_of_runs(
     let claims = tables::claims(&tables.claims, judging.as_ref());
     let targets = tables::targets(&cells, target(&manifest["config"]));
     let all = [claims, tables::summary(&cells)].into_iter().chain(targets);
+    let mut files = write_tables(folder, all)?;
+    // Those that are kept, and follow from runs alone: without epochs the others have nothing to show.
+    let listed = listed(manifest)?.unwrap_or_else(|| KINDS.map(|kind| (kind, None)).into());
+    for (kind, title) in listed {
+        let name = format!("figures/{}.svg", kind.name);
+        let kept = folder.join(&name).exists();
+        let Some(figure) = kind.figure(&cells).filter(|_| kept) else {
+            continue;
+        };
+        let figure = Figure {
+            title: title.unwrap_or_else(|| figure.title.clone()),
+            ..figure
+        };
+        files.push(write_file(folder, &name, figure.svg().as_bytes())?);
+    }
     Ok(Written {
-        files: write_tables(folder, all)?,
+        files,
         notes: Vec::new(),
     })
 }

@@ -14,6 +14,15 @@ pub(super) fn settings<'c, 'a: 'c>(
     grouped(cells.into_iter().map(|cell| (cell.setting, cell)))
 }
 
+/// What all of several settings share, and therefore no heading needs to say.
+pub(super) fn common(settings: &[Setting]) -> Sweep {
+    let mut sweeps = settings.iter().map(|(sweep, _)| (*sweep).clone());
+    match (settings.len(), sweeps.next()) {
+        (2.., Some(first)) => sweeps.fold(first, |common, other| common.shared(&other)),
+        _ => Sweep::default(),
+    }
+}
+
 /// The strategies' labels, each once, in the order of their appearance.
 pub(super) fn strategies<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,

@@ -29,6 +29,15 @@ impl Sweep {
         )
     }
 
+    /// The keys that the other does not have.
+    pub(crate) fn beyond(&self, other: &Self) -> Self {
+        let mine = self.0.iter().filter(|(key, _)| !other.0.contains_key(*key));
+        Self(
+            mine.map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
     /// The keys that have the same value in the other, too.
     pub(crate) fn shared(&self, other: &Self) -> Self {
         let same = |(key, value): &(&String, &Value)| other.0.get(*key) == Some(*value);

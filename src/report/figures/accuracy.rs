@@ -1,6 +1,6 @@
 //! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
-use super::multiples::{Multiples, alike, rows};
+use super::multiples::{Multiples, Scores, alike, rows};
 use super::{list, seeds_with, series, spot, what_counts};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
@@ -51,22 +51,28 @@ fn figure(
         .collect();
     let spots = || panels.iter().flatten().flat_map(|series| &series.spots);
     spots().next()?;
-    let (low, high) = worth_seeing(panels.iter().flatten());
-    let lowest = spots()
-        .map(|spot| spot.y - spot.y_sd)
-        .fold(f64::INFINITY, f64::min);
-    let cut = if lowest < low {
+    let ranges: Vec<[f64; 2]> = panels.iter().map(|panel| worth_seeing(panel)).collect();
+    let score = format!("test {}", metric(cells));
+    let scores = Scores::of(&score, ranges.iter().copied());
+    let axes: Vec<Axis> = ranges.iter().map(|range| scores.axis(*range)).collect();
+    let below = |(panel, y): (&Vec<Series>, &Axis)| {
+        let mut spots = panel.iter().flat_map(|series| &series.spots);
+        spots.any(|spot| y.position(spot.y - spot.y_sd) < 0.0)
+    };
+    let cut = if panels.iter().zip(&axes).any(below) {
         " Parts of curves lie below the range shown."
     } else {
         ""
     };
-    let score = format!("test {}", metric(cells));
-    let y = Axis::linear(&score, Unit::Percent, [lowest.max(low), high]);
-    // A logarithmic axis begins where the first curve comes into sight; the others begin at the
-    // first epoch.
-    let in_sight = |pair: &[Spot]| kind != "accuracy-vs-bytes" || pair.iter().any(|s| s.y >= low);
-    let horizontal: Vec<Vec<f64>> = (panels.iter())
-        .map(|series| series.iter().flat_map(|one| seen(one, in_sight)).collect())
+    let horizontal: Vec<Vec<f64>> = (panels.iter().zip(&axes))
+        .map(|(panel, y)| {
+            // A logarithmic axis begins where the first curve comes into sight; the others begin
+            // at the first epoch.
+            let in_sight = |pair: &[Spot]| {
+                kind != "accuracy-vs-bytes" || pair.iter().any(|s| y.position(s.y) >= 0.0)
+            };
+            panel.iter().flat_map(|one| seen(one, in_sight)).collect()
+        })
         .collect();
     let ends: Vec<f64> = (horizontal.iter())
         .map(|xs| xs.iter().copied().fold(0.0, f64::max))
@@ -78,14 +84,15 @@ fn figure(
     };
     // On a logarithmic axis there is room for all.
     let shared = kind == "accuracy-vs-bytes" || alike(&ends);
-    let panels = panels.into_iter().zip(&horizontal).map(|(series, own)| {
+    let panels = panels.into_iter().zip(&horizontal).zip(axes);
+    let panels = panels.map(|((series, own), y)| {
         Panel::Curves(Curves {
             x: axis(if shared {
                 horizontal.concat()
             } else {
                 own.clone()
             }),
-            y: y.clone(),
+            y,
             series,
             joined: true,
             guide: None,
@@ -164,20 +171,23 @@ fn seen(series: &Series, in_sight: impl Fn(&[Spot]) -> bool) -> Vec<f64> {
 }
 
 /// The range of accuracies that tells strategies apart: from the highest value down to a little
-/// below the worst final one. The steep first epochs, alike for all, would press the rest together.
-fn worth_seeing<'s>(series: impl Iterator<Item = &'s Series> + Clone) -> (f64, f64) {
-    let spots = series.clone().flat_map(|series| &series.spots);
-    let last = series.filter_map(|series| series.spots.last());
-    // Bands of early epochs may be wide, and do not count.
-    let high = (spots.map(|spot| spot.y))
-        .chain(last.clone().map(|spot| spot.y + spot.y_sd))
+/// below the worst final one, or to the lowest. The steep first epochs, alike for all, would press
+/// the rest together.
+fn worth_seeing(panel: &[Series]) -> [f64; 2] {
+    let spots = || panel.iter().flat_map(|series| &series.spots);
+    let last = || panel.iter().filter_map(|series| series.spots.last());
+    let highest = (spots().map(|spot| spot.y))
+        .chain(last().map(|spot| spot.y + spot.y_sd))
         .fold(f64::NEG_INFINITY, f64::max);
-    let worst = last
-        .map(|spot| spot.y - spot.y_sd)
-        .fold(f64::INFINITY, f64::min);
+    let lower = |spot: &Spot| spot.y - spot.y_sd;
+    let worst = last().map(lower).fold(f64::INFINITY, f64::min);
+    let lowest = spots().map(lower).fold(f64::INFINITY, f64::min);
     // Two points at least: curves that end alike are not to look far apart.
-    let low = worst - (0.25 * (high - worst)).max(0.02);
-    (low, high)
+    let low = worst - (0.25 * (highest - worst)).max(0.02);
+    // Bands in sight are seen whole, but for those of early epochs that are wider than all else.
+    let seen = spots().filter(|spot| spot.y >= low);
+    let upper = seen.map(|spot| spot.y + spot.y_sd).fold(highest, f64::max);
+    [lowest.max(low), upper.min(highest + 0.5 * (highest - low))]
 }
 
 #[cfg(test)]
@@ -254,7 +264,7 @@ mod tests {
             crosses: false,
         };
         let both = [series(&[0.1, 0.7, 0.8]), series(&[0.2, 0.75, 0.7])];
-        let (low, high) = worth_seeing(both.iter());
+        let [low, high] = worth_seeing(&both);
         assert!(
             (low - 0.675).abs() < 1e-12 && (high - 0.8).abs() < 1e-12,
             "{low} {high}"

@@ -3,6 +3,7 @@
 
 use super::multiples::left_out;
 use super::seeds;
+use crate::experiment::rows::Sweep;
 use crate::report::format;
 use crate::report::plot::{Figure, Heat, Panel, Tint};
 use crate::report::series::{Entrant, metric};
@@ -27,9 +28,11 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     }
     let names: Vec<String> = settings.iter().map(|(name, _)| name.to_string()).collect();
     let note = left_out(&names, MOST);
+    let common = settings::common(&settings);
     settings.truncate(MOST);
     let matrix = Matrix {
         settings,
+        common,
         strategies,
         yardstick,
     };
@@ -37,7 +40,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     let metric = metric(cells);
     let headings = [
         format!("(a) time to finish, over that of {yardstick}"),
-        format!("(b) test {metric} less that of {yardstick}, points"),
+        format!("(b) test {metric} minus that of {yardstick}, points"),
     ];
     let panels = headings.into_iter().zip([time, accuracy].map(Panel::Heat));
     let rows = if matrix.settings.len() > BESIDE {
@@ -46,6 +49,11 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         vec![panels.collect()]
     };
     let told = matrix.told();
+    let common = if matrix.common.is_empty() {
+        String::new()
+    } else {
+        format!(" All settings have {}.", matrix.common.heading())
+    };
     let more = if note.is_empty() {
         String::new()
     } else {
@@ -57,7 +65,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         caption: format!(
             "Simulated time of a whole run as a multiple of that of {yardstick}, and test {metric} (at the epoch of best \
              validation {metric}) as a difference from it in percentage points, in each setting of the sweep; {}, of those that \
-             both have. Bright is better, grey the same. Hatched: no finished run.{more}",
+             both have. Bright is better, grey the same. Hatched: no finished run.{common}{more}",
             seeds(cells)
         ),
         alt: format!("Time to finish as a multiple of that of {yardstick}: {told}."),
@@ -69,6 +77,8 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
 /// Strategies by settings.
 struct Matrix<'c, 'a> {
     settings: Vec<Setting<'c, 'a>>,
+    /// What all settings share.
+    common: Sweep,
     strategies: Vec<&'a str>,
     yardstick: &'a str,
 }
@@ -128,10 +138,12 @@ impl Matrix<'_, '_> {
     ) -> Heat {
         // What every column's key is stands once, below; the columns have the values.
         let values = |(setting, _): &Setting| {
-            let values = setting.values().map(|(_, value)| value);
+            let own = setting.beyond(&self.common);
+            let values = own.values().map(|(_, value)| value);
             values.collect::<Vec<String>>().join(", ")
         };
-        let keys = self.settings[0].0.values().map(|(key, _)| key);
+        let first = self.settings[0].0.beyond(&self.common);
+        let keys = first.values().map(|(key, _)| key);
         Heat {
             rows: self.strategies.iter().map(|&label| label.into()).collect(),
             columns: self.settings.iter().map(values).collect(),

@@ -13,7 +13,7 @@ mod time_breakdown;
 mod timeline;
 
 use super::plot::{Figure, Series, Spot};
-use super::series::{Entrant, seed_count};
+use super::series::{Entrant, comparable, seed_count};
 use crate::experiment::rows::distinct;
 use crate::experiment::statistics::Summary;
 use crate::strategies::EpochKind;
@@ -84,9 +84,17 @@ impl Kind {
         KINDS.into_iter().find(|kind| kind.name == name)
     }
 
-    /// The figure; `None` if the cells hold nothing that it shows.
+    /// The figure, of seeds that all strategies of a setting have; `None` if the cells hold nothing
+    /// that it shows.
     pub(super) fn figure(&self, cells: &[Entrant]) -> Option<Figure> {
-        (self.draw)(cells)
+        let shared = comparable(cells);
+        let mut figure = (self.draw)(&shared)?;
+        let fewer = |(all, some): (&Entrant, &Entrant)| some.runs.len() < all.runs.len();
+        if cells.iter().zip(&shared).any(fewer) {
+            figure.caption +=
+                " Of more seeds, which not all strategies of a setting have, nothing is drawn.";
+        }
+        Some(figure)
     }
 }
 
@@ -145,12 +153,17 @@ fn spot(x: f64, y: &Summary) -> Spot {
     }
 }
 
-/// `a, b and c`.
+/// `a, b and c`, or with semicolons where an item has a comma of its own.
 pub(super) fn list(items: &[String]) -> String {
+    let between = if items.iter().any(|item| item.contains(", ")) {
+        "; "
+    } else {
+        ", "
+    };
     match items {
         [] => String::new(),
         [one] => one.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+        [rest @ .., last] => format!("{} and {last}", rest.join(between)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Small multiples: one panel for each setting of a sweep, under one legend.
 
 use super::list;
-use crate::report::plot::{Bars, Headed, Panel, Reach, Row, Unit};
+use crate::experiment::rows::Sweep;
+use crate::report::plot::{Axis, Bars, Headed, Panel, Reach, Row, Unit};
 use crate::report::series::Entrant;
 use crate::report::settings::{self, Setting};
 use crate::report::style::Fill;
@@ -17,6 +18,8 @@ const ALIKE: f64 = 4.0;
 pub(super) struct Multiples<'c, 'a> {
     /// The first ones of the sweep, or the only one.
     pub settings: Vec<Setting<'c, 'a>>,
+    /// What all of the sweep's settings share; headings do not repeat it.
+    common: Sweep,
     /// Which ones it leaves out; empty if none.
     pub note: String,
 }
@@ -27,8 +30,13 @@ impl<'c, 'a> Multiples<'c, 'a> {
         let mut settings = settings::settings(cells);
         let names: Vec<String> = settings.iter().map(|(name, _)| name.to_string()).collect();
         let note = left_out(&names, MOST[each - 1]);
+        let common = settings::common(&settings);
         settings.truncate(MOST[each - 1]);
-        Self { settings, note }
+        Self {
+            settings,
+            common,
+            note,
+        }
     }
 
     /// Whether there is one panel a setting.
@@ -43,12 +51,17 @@ impl<'c, 'a> Multiples<'c, 'a> {
         } else {
             ""
         };
+        let common = if self.common.is_empty() {
+            String::new()
+        } else {
+            format!(" All settings have {}.", self.common.heading())
+        };
         let note = if self.note.is_empty() {
             String::new()
         } else {
             format!(" {}.", self.note)
         };
-        format!("{panels}{note}")
+        format!("{panels}{common}{note}")
     }
 
     /// What a person who cannot see the figure should know: a clause for each cell, or, of many
@@ -110,8 +123,16 @@ impl<'c, 'a> Multiples<'c, 'a> {
 
     /// The panels under the names of their settings.
     pub(super) fn headed(&self, panels: impl IntoIterator<Item = Panel>) -> Vec<Headed> {
-        let headings = self.settings.iter().map(|(setting, _)| setting.heading());
+        let headings = self
+            .settings
+            .iter()
+            .map(|(setting, _)| self.heading(setting));
         headings.zip(panels).collect()
+    }
+
+    /// A setting as a heading, without what all share.
+    pub(super) fn heading(&self, setting: &Sweep) -> String {
+        setting.beyond(&self.common).heading()
     }
 }
 
@@ -134,6 +155,38 @@ pub(super) fn alike(reaches: &[f64]) -> bool {
     // Panels without anything fit any axis.
     let least = reaches.iter().copied().filter(|reach| *reach > 0.0);
     most <= ALIKE * least.fold(f64::INFINITY, f64::min)
+}
+
+/// The vertical axes of panels of accuracies, or of another score.
+pub(super) struct Scores {
+    name: String,
+    /// The range of all panels, if one axis serves them all.
+    shared: Option<[f64; 2]>,
+}
+
+impl Scores {
+    /// For panels with these ranges. One axis serves them where together they are not much longer
+    /// than the shortest; otherwise each panel has its own, so that differences within it are seen.
+    pub(super) fn of(name: &str, ranges: impl Iterator<Item = [f64; 2]>) -> Self {
+        let known: Vec<[f64; 2]> = ranges.filter(|[low, high]| low <= high).collect();
+        let all = known
+            .iter()
+            .copied()
+            .reduce(|all, its| [all[0].min(its[0]), all[1].max(its[1])]);
+        let lengths = known.iter().map(|[low, high]| high - low);
+        let shortest = lengths.fold(f64::INFINITY, f64::min);
+        // Two points at least: scores that are nearly alike are not to look far apart.
+        let shared = all.filter(|[low, high]| high - low <= ALIKE * shortest.max(0.02));
+        Self {
+            name: name.to_owned(),
+            shared,
+        }
+    }
+
+    /// The axis of the panel with this range.
+    pub(super) fn axis(&self, own: [f64; 2]) -> Axis {
+        Axis::linear(&self.name, Unit::Percent, self.shared.unwrap_or(own))
+    }
 }
 
 /// Groups of panels as the rows of a figure: each begins a row if it does not fit into the last

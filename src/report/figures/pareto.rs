@@ -1,13 +1,12 @@
 //! What accuracy costs: final test accuracy against bytes and time, with the Pareto front.
 
-use super::multiples::{Multiples, alike, rows};
+use super::multiples::{Multiples, Scores, alike, rows};
 use super::{list, seeds_with, series, spot};
 use crate::experiment::rows::{Sweep, distinct};
 use crate::experiment::statistics::Summary;
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, metric};
-use crate::report::settings::Setting;
 use crate::report::story::ACCURACY;
 
 /// More panels than these do not fit a page.
@@ -124,6 +123,15 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
     })
 }
 
+/// The least and the greatest score that bars reach.
+fn range_of(spots: &[Spot]) -> [f64; 2] {
+    let ends = |sign: f64| spots.iter().map(move |spot| spot.y + sign * spot.y_sd);
+    [
+        ends(-1.0).fold(f64::INFINITY, f64::min),
+        ends(1.0).fold(f64::NEG_INFINITY, f64::max),
+    ]
+}
+
 /// Who moved what to repartition, which no panel of node data shows.
 fn repartitioned(cells: &[Entrant]) -> String {
     let moved = cells.iter().filter_map(|cell| {
@@ -181,8 +189,14 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         .map(|(_, panel, _)| reach(spots(panel)))
         .collect();
     let shared = alike(&reaches).then(|| axis(&all));
-    let accuracies = (all.iter()).flat_map(|spot| [spot.y - spot.y_sd, spot.y + spot.y_sd]);
-    let y = Axis::linear(&format!("test {metric}"), Unit::Percent, accuracies);
+    let name = format!("test {metric}");
+    let scores = (shown.settings.iter()).map(|(_, cells)| {
+        let scores = cells
+            .iter()
+            .filter_map(|cell| Some(point(cell, cost.of)?.spots));
+        range_of(&scores.flatten().collect::<Vec<Spot>>())
+    });
+    let scores = Scores::of(&name, scores);
     let mut group = Group {
         panels: Vec::new(),
         fronts: Vec::new(),
@@ -194,12 +208,12 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
         let labels: Vec<String> = (front.iter())
             .map(|index| series[*index].label.clone())
             .collect();
-        let name = heading(&settings, &shown.settings);
+        let name = heading(&settings, shown);
         let colon = if name.is_empty() { "" } else { ": " };
         group.fronts.push(format!("{name}{colon}{}", list(&labels)));
         let panel = Panel::Curves(Curves {
             x: shared.clone().unwrap_or_else(|| axis(&spots)),
-            y: y.clone(),
+            y: scores.axis(range_of(&spots)),
             guide: Some(Guide {
                 label: "Pareto front",
                 points: stairs(front.iter().map(|index| points[*index])),
@@ -214,21 +228,21 @@ fn group(shown: &Multiples, cost: &Cost, metric: &str) -> Option<Group> {
 
 /// What a panel is called that stands for these of all settings: what they share, if no other
 /// setting does.
-fn heading(settings: &[&Sweep], all: &[Setting]) -> String {
+fn heading(settings: &[&Sweep], shown: &Multiples) -> String {
     let Some((first, others)) = settings.split_first() else {
         return String::new();
     };
     let shared = others
         .iter()
         .fold((*first).clone(), |shared, other| shared.shared(other));
-    let fits = all
-        .iter()
-        .filter(|(other, _)| shared.shared(other) == shared);
+    let fits = (shown.settings.iter()).filter(|(other, _)| shared.shared(other) == shared);
     match (fits.count(), others.len()) {
-        (_, 0) => first.heading(),
-        (fits, _) if fits == settings.len() && shared.is_empty() => "every setting".to_owned(),
-        (fits, _) if fits == settings.len() => shared.heading(),
-        (_, alike) => format!("{} and {alike} alike", first.heading()),
+        (_, 0) => shown.heading(first),
+        (fits, _) if fits == settings.len() => match shown.heading(&shared) {
+            nothing if nothing.is_empty() => "every setting".to_owned(),
+            shared => shared,
+        },
+        (_, alike) => format!("{} and {alike} alike", shown.heading(first)),
     }
 }
 
@@ -386,10 +400,16 @@ mod tests {
             sweep.with("preset", preset.into())
         };
         let all = [of(2, "wan"), of(2, "lte"), of(4, "wan"), of(4, "lte")];
-        let settings = all.each_ref().map(|sweep| (sweep, Vec::new()));
+        let runs = all.clone().map(|sweep| RunRow {
+            cell: sweep.to_string(),
+            sweep,
+            ..RunRow::finished(Measured::default())
+        });
+        let cells = series::cells(&runs, &[]);
+        let shown = Multiples::of(&cells, 1);
         let called = |places: &[usize]| {
             let some: Vec<&Sweep> = places.iter().map(|place| &all[*place]).collect();
-            heading(&some, &settings)
+            heading(&some, &shown)
         };
         assert_eq!(called(&[1]), "workers=2, lte");
         assert_eq!(called(&[0, 1]), "workers=2");

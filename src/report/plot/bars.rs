@@ -15,6 +15,8 @@ const BAR: f64 = 0.58;
 const GAP: f64 = 3.0;
 /// Width beyond which a label is cut, pt.
 const LONGEST: f64 = 0.45 * WIDTH;
+/// Of the longest bar, what cannot be seen.
+const HAIR: f64 = 1e-3;
 
 /// One bar.
 #[derive(Clone, Debug)]
@@ -67,12 +69,17 @@ impl Reach {
 }
 
 impl Bars {
-    /// The legend's entries: the parts that occur.
+    /// Whether a part of a bar can be seen; those thinner than a hair are left to the note.
+    fn is_seen(&self, length: f64) -> bool {
+        let longest = self.reach.0.iter().map(|(length, _)| *length);
+        length > HAIR * longest.fold(0.0, f64::max)
+    }
+
+    /// The legend's entries: the parts that are seen.
     pub(crate) fn legend(&self) -> Entries {
         let occurs = |part: usize| {
-            self.rows
-                .iter()
-                .any(|row| row.lengths.get(part).is_some_and(|length| *length > 0.0))
+            let mut lengths = self.rows.iter().filter_map(|row| row.lengths.get(part));
+            lengths.any(|length| self.is_seen(*length))
         };
         self.fills
             .iter()
@@ -129,8 +136,7 @@ impl Bars {
                 let (from, to) = (axis.position(start), axis.position(start + length));
                 start += length;
                 let (from, to) = (frame.at(from, 0.0).0, frame.at(to, 0.0).0);
-                // Parts thinner than a hair are left to the note.
-                if to - from > 0.05 {
+                if self.is_seen(*length) {
                     let half = BAR * self.row() / 2.0;
                     let (upper, lower) = (middle - half, middle + half);
                     canvas.bar((from, upper), (to, lower), fill.color, fill.hatched);

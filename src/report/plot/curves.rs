@@ -13,10 +13,14 @@ const LOW: f64 = 78.0;
 /// Markers on one curve, about, and the least distance between them, pt.
 const MARKERS: usize = 7;
 const APART: f64 = 20.0;
-/// With more curves than these, bands are paler.
+/// How dark a band is, and with more curves than these.
+const BAND: f64 = 0.2;
+const PALE: f64 = 0.1;
 const MANY: usize = 7;
-/// Size of a marker on a curve, pt.
+/// Size of a marker on a curve, and of one that stands alone, pt.
 const MARKER: f64 = 3.8;
+const POINT: f64 = 5.2;
+
 /// A point with the standard deviation of either coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spot {
@@ -98,33 +102,71 @@ impl Curves {
             }
         }
         if self.joined {
-            // Many bands on top of each other would hide what they surround.
-            let alpha = if self.series.len() > MANY { 0.1 } else { 0.2 };
             for series in self.series.iter().filter(|series| !series.crosses) {
                 let joined = self.joined_of(series);
-                // Where a curve is out of sight, so is its band.
-                let seen = |spot: &&Spot| place(spot.x, spot.y).1 <= frame.bottom;
-                for piece in joined.chunk_by(|a, b| seen(a) == seen(b)) {
-                    if seen(&piece[0]) {
-                        band(canvas, series, piece, alpha, |x, y| {
-                            frame.nearest(place(x, y))
-                        });
+                // Where a curve is out of sight, so is its band, but for the way to the next point.
+                let seen = |at: usize| place(joined[at].x, joined[at].y).1 <= frame.bottom;
+                let places: Vec<usize> = (0..joined.len()).collect();
+                for piece in places.chunk_by(|a, b| seen(*a) == seen(*b)) {
+                    if seen(piece[0]) {
+                        let (first, last) = (piece[0], piece[0] + piece.len());
+                        let piece = &joined[first.saturating_sub(1)..joined.len().min(last + 1)];
+                        let lower = |spot: &Spot| self.lower(spot);
+                        band(
+                            canvas,
+                            (series, self.alpha(series)),
+                            piece,
+                            lower,
+                            |x, y| frame.nearest(place(x, y)),
+                        );
                     }
                 }
             }
         }
+        let is_curve = |series: &Series| self.joined && series.spots.len() > 1;
+        // Bars first: the marker of one point is not to lie under the bar of another.
+        let single = |series: &&Series| !series.crosses && !is_curve(series);
+        for series in self.series.iter().filter(single) {
+            error_bars(canvas, series, |x, y| frame.nearest(place(x, y)));
+        }
         for (index, series) in self.series.iter().enumerate() {
             if series.crosses {
                 crosses(canvas, series, |x, y| frame.nearest(place(x, y)));
-            } else if self.joined && series.spots.len() > 1 {
+            } else if is_curve(series) {
                 self.draw_curve(canvas, series, index, &frame);
             } else {
-                error_bars(canvas, series, |x, y| frame.nearest(place(x, y)));
+                for spot in &series.spots {
+                    let at = frame.nearest(place(spot.x, spot.y));
+                    canvas.marker(at, POINT, series.look.color, series.look.marker);
+                }
             }
         }
         frame.draw(canvas, &self.x, Some(&self.y));
         frame.horizontal(canvas, &self.x, labels.below);
         frame.vertical(canvas, &self.y, labels.left);
+    }
+
+    /// How dark the band of a series is: many bands on top of each other, and those of one colour,
+    /// would hide what they surround.
+    fn alpha(&self, series: &Series) -> f64 {
+        let bands = self.series.iter().filter(|other| !other.crosses);
+        let (all, alike) = bands.fold((0, 0), |(all, alike), other| {
+            (
+                all + 1,
+                alike + usize::from(other.look.color == series.look.color),
+            )
+        });
+        (if all > MANY { PALE } else { BAND }) / alike.max(1) as f64
+    }
+
+    /// Where the band of a point ends below it: by a standard deviation, and on a logarithmic axis
+    /// by as large a factor as above.
+    fn lower(&self, spot: &Spot) -> f64 {
+        if self.y.is_log() {
+            spot.y * spot.y / (spot.y + spot.y_sd)
+        } else {
+            spot.y - spot.y_sd
+        }
     }
 
     /// The points that are joined: not those before the axis begins, or beside its break.
@@ -174,9 +216,9 @@ impl Curves {
 
 fn band(
     canvas: &mut Canvas,
-    series: &Series,
+    (series, alpha): (&Series, f64),
     spots: &[&Spot],
-    alpha: f64,
+    lower: impl Fn(&Spot) -> f64,
     place: impl Fn(f64, f64) -> At,
 ) {
     // Of a single seed there is no spread to show.
@@ -184,10 +226,7 @@ fn band(
         return;
     }
     let upper = spots.iter().map(|spot| place(spot.x, spot.y + spot.y_sd));
-    let lower = spots
-        .iter()
-        .rev()
-        .map(|spot| place(spot.x, spot.y - spot.y_sd));
+    let lower = spots.iter().rev().map(|spot| place(spot.x, lower(spot)));
     let outline: Vec<At> = upper.chain(lower).collect();
     canvas.fill(&outline, series.look.color, alpha);
 }
@@ -221,12 +260,9 @@ fn error_bars(canvas: &mut Canvas, series: &Series, place: impl Fn(f64, f64) -> 
         }
         if spot.x_sd > 0.0 {
             canvas.line(&[left, right], stroke);
+            for (x, y) in [left, right] {
+                canvas.line(&[(x, y - 1.6), (x, y + 1.6)], stroke);
+            }
         }
-        canvas.marker(
-            place(spot.x, spot.y),
-            5.2,
-            series.look.color,
-            series.look.marker,
-        );
     }
 }

@@ -11,6 +11,12 @@ const MINOR: f64 = 1.7;
 const PAD: f64 = 3.0;
 /// How far labels below may stick out of the frame where another panel may stand beside it, pt.
 const OUT: f64 = 3.0;
+/// How far a label may stand from its tick, as a share of half its width.
+const ASIDE: f64 = 0.5;
+/// The least distance between two labels, pt.
+const BETWEEN: f64 = 3.0;
+/// Height of a label, with less room above and below than lines have, pt.
+const LINE: f64 = SMALL - BETWEEN + 1.0;
 /// Height below the frame for tick labels and the axis' name, pt.
 pub(super) const BELOW: f64 = 25.0;
 
@@ -117,27 +123,21 @@ impl Frame {
 
     /// Ticks of the horizontal axis and, if they are `shown`, their labels and its name.
     pub(crate) fn horizontal(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
-        let mut free = f64::NEG_INFINITY;
-        for tick in axis.ticks() {
+        let ticks = axis.ticks();
+        for tick in &ticks {
             let x = self.at(tick.at, 0.0).0;
-            let reach = length(&tick);
+            let reach = length(tick);
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(x, self.bottom), (x, self.bottom - reach)], stroke);
             canvas.line(&[(x, self.top), (x, self.top + reach)], stroke);
-            let Some(label) = tick.text.as_ref().filter(|_| shown) else {
-                continue;
-            };
-            // A label that would touch its neighbour stays out; its tick remains.
-            let half = text::width(label, SMALL) / 2.0;
-            // The outer labels stay by their panel, a little beside their ticks if need be.
-            let x = x.min(self.right + OUT - half).max(self.left - OUT + half);
-            if x - half > free + 3.0 {
-                canvas.text(label, (x, self.bottom + PAD + 0.5), SMALL, Anchor::Top);
-                free = x + half;
-            }
         }
         if !shown {
             return;
+        }
+        let width = |label: &str| text::width(label, SMALL);
+        let ends = (self.left - OUT, self.right + OUT);
+        for (label, x) in placed(&ticks, |at| self.at(at, 0.0).0, width, ends) {
+            canvas.text(label, (x, self.bottom + PAD + 0.5), SMALL, Anchor::Top);
         }
         let middle = f64::midpoint(self.left, self.right);
         let room = self.right - self.left + 2.0 * OUT;
@@ -151,18 +151,20 @@ impl Frame {
 
     /// Ticks of the vertical axis and, if they are `shown`, their labels and its name.
     pub(crate) fn vertical(&self, canvas: &mut Canvas, axis: &Axis, shown: bool) {
-        for tick in axis.ticks() {
+        let ticks = axis.ticks();
+        for tick in &ticks {
             let y = self.at(0.0, tick.at).1;
-            let reach = length(&tick);
+            let reach = length(tick);
             let stroke = Stroke::solid(INK, THIN);
             canvas.line(&[(self.left, y), (self.left + reach, y)], stroke);
             canvas.line(&[(self.right, y), (self.right - reach, y)], stroke);
-            if let Some(label) = tick.text.as_ref().filter(|_| shown) {
-                canvas.text(label, (self.left - PAD, y), SMALL, Anchor::Right);
-            }
         }
         if !shown {
             return;
+        }
+        let ends = (self.top - OUT, self.bottom + OUT);
+        for (label, y) in placed(&ticks, |at| self.at(0.0, at).1, |_| LINE, ends) {
+            canvas.text(label, (self.left - PAD, y), SMALL, Anchor::Right);
         }
         let at = (self.edge + 5.5, f64::midpoint(self.top, self.bottom));
         // Above a frame are a few points more, and below it.
@@ -177,7 +179,48 @@ fn title(axis: &Axis, room: f64) -> String {
     if text::width(&label, LABEL) <= room {
         return label;
     }
-    text::fit(axis.short_label().unwrap_or(&label), LABEL, room)
+    text::fit(&axis.short_label(), LABEL, room)
+}
+
+/// The labels of an axis that are written, and where their middles stand: those of the lowest rank
+/// first, and the others as far as they do not touch one. A tick without its label remains.
+fn placed(
+    ticks: &[Tick],
+    place: impl Fn(f64) -> f64,
+    width: impl Fn(&str) -> f64,
+    (low, high): (f64, f64),
+) -> Vec<(&str, f64)> {
+    let labelled = ticks
+        .iter()
+        .filter_map(|tick| Some((tick, tick.text.as_deref()?)));
+    let mut labels: Vec<(bool, u8, &str, f64, f64)> = labelled
+        .map(|(tick, label)| {
+            let (at, half) = (place(tick.at), width(label) / 2.0);
+            // The outer labels stay by their panel, a little beside their ticks if need be.
+            let middle = at.min(high - half).max(low + half);
+            (
+                (middle - at).abs() > ASIDE * half,
+                tick.rank,
+                label,
+                middle,
+                half,
+            )
+        })
+        .collect();
+    labels.sort_by_key(|&(aside, rank, ..)| (aside, rank));
+    let mut placed: Vec<(&str, f64, f64)> = Vec::new();
+    for (aside, _, label, middle, half) in labels {
+        let touches =
+            |&(_, other, its): &(&str, f64, f64)| (other - middle).abs() < its + half + BETWEEN;
+        // Beside another tick a label misleads, which is better than none.
+        if !(placed.iter().any(touches) || aside && placed.len() > 1) {
+            placed.push((label, middle, half));
+        }
+    }
+    placed
+        .into_iter()
+        .map(|(label, middle, _)| (label, middle))
+        .collect()
 }
 
 fn length(tick: &Tick) -> f64 {

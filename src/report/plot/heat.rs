@@ -156,9 +156,10 @@ impl Heat {
         for step in 0..STEPS {
             let share = |step: u32| f64::from(step) / f64::from(STEPS);
             let (from, to) = (share(step), share(step + 1));
+            // Each to the end, under the next: between two that only touch, the ground shows.
             canvas.bar(
                 (left + from * width, top),
-                (left + to * width, top + height),
+                (left + width, top + height),
                 color(f64::midpoint(from, to)),
                 false,
             );

@@ -59,10 +59,10 @@ impl Figure {
         if self.wide() { WIDE } else { WIDTH }
     }
 
-    /// The figure as an SVG document, 3.4 or 7 inches wide, without a background and without any
-    /// font: text is drawn as outlines.
+    /// The figure as an SVG document, 3.4 or 7 inches wide, without any font: text is drawn as
+    /// outlines.
     pub(super) fn svg(&self) -> String {
-        svg::document(&self.drawn(), self.size(), &self.alt)
+        svg::document(&self.drawn(), self.size(), &self.alt, &self.caption)
     }
 
     /// The figure as a PNG on white, 400 dots an inch.
@@ -111,9 +111,11 @@ impl Figure {
             canvas.text(&heading, at, size, Anchor::Top);
             placed.panel.draw(&mut canvas, frame, placed.labels);
         }
-        let note = text::fit(&self.note, SMALL, width - 4.0);
-        let at = (width / 2.0, grid.bottom + 1.0);
-        canvas.text(&note, at, SMALL, Anchor::Top);
+        if !self.note.is_empty() {
+            let note = text::fit(&self.note, SMALL, width - 4.0);
+            let at = (width / 2.0, grid.bottom + 1.0);
+            canvas.text(&note, at, SMALL, Anchor::Top);
+        }
         canvas
     }
 }

@@ -45,12 +45,16 @@ pub(crate) struct Tick {
     pub at: f64,
     /// The text; `None` for a minor tick.
     pub text: Option<String>,
+    /// Whose text is written first where there is no room for all: the lower rank's.
+    pub rank: u8,
 }
 
 /// No axis has room for more.
 const MOST_TICKS: usize = 50;
-/// Which digits of a decade may be written on a logarithmic axis, from few to all.
-const WRITTEN: [&[u32]; 3] = [&[1], &[1, 2, 5], &[1, 2, 3, 4, 5, 6, 7, 8, 9]];
+/// Which tenths of a decade's first number may be written on a logarithmic axis, from few to many.
+const WRITTEN: [&[u32]; 3] = [&[10], &[10, 20, 50], &[10, 15, 20, 30, 50, 70]];
+/// The longest stretch of a logarithmic axis without a number, as a share of its length.
+const BARE: f64 = 0.34;
 /// Where zero stands on a logarithmic axis that shows it, and where its first decade begins.
 const ZERO_AT: f64 = 0.05;
 const AFTER_BREAK: f64 = 0.13;
@@ -63,6 +67,7 @@ impl Axis {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         // Values that differ in their last digits only are equal: ticks between them could not be
         // told apart.
+        let negative = low < 0.0;
         let margin = if high - low > 1e-9 * high.abs().max(low.abs()) {
             (high - low) * MARGIN
         } else {
@@ -72,6 +77,9 @@ impl Axis {
         if unit == Unit::Percent {
             // No share lies beyond 0 or 1, and no tick should.
             (low, high) = (low.max(0.0), high.min(1.0));
+        } else if unit != Unit::Plain && !negative {
+            // Nor was anything sent before the start.
+            low = low.max(0.0);
         }
         Self::new(name, unit, (low, high), Mapping::Linear)
     }
@@ -145,21 +153,26 @@ impl Axis {
     /// The axis' name with its unit.
     pub(crate) fn label(&self) -> String {
         match (self.unit, self.mapping) {
-            (Unit::Plain, _) => self.name.clone(),
-            (Unit::Percent, _) => format!("{} (%)", self.name),
+            (Unit::Plain, Mapping::Linear) => self.name.clone(),
+            (Unit::Percent, Mapping::Log { .. }) => format!("{} (%, log scale)", self.name),
             // One unit for all ticks. On a logarithmic axis each tick has its own.
-            (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.at(self.high).1),
+            (unit, Mapping::Linear) => format!("{} ({})", self.name, unit.of_axis(self.high).1),
             (_, Mapping::Log { .. }) => format!("{} (log scale)", self.name),
         }
     }
 
-    /// The axis' name without its scale, where the label has that.
-    pub(crate) fn short_label(&self) -> Option<&str> {
-        let with_scale = matches!(
-            (self.unit, self.mapping),
-            (Unit::Bytes | Unit::Seconds, Mapping::Log { .. })
-        );
-        with_scale.then_some(&self.name)
+    /// The axis' label without its scale.
+    pub(crate) fn short_label(&self) -> String {
+        match (self.unit, self.mapping) {
+            (Unit::Percent, _) => format!("{} (%)", self.name),
+            (_, Mapping::Log { .. }) => self.name.clone(),
+            (_, Mapping::Linear) => self.label(),
+        }
+    }
+
+    /// Whether it is logarithmic.
+    pub(crate) fn is_log(&self) -> bool {
+        matches!(self.mapping, Mapping::Log { .. })
     }
 
     /// The ticks in range, from low to high.
@@ -168,6 +181,7 @@ impl Axis {
             let tick = |value: &f64| Tick {
                 at: self.position(*value),
                 text: Some(self.tick_text(*value)),
+                rank: 0,
             };
             return self.marks.iter().map(tick).collect();
         }
@@ -178,7 +192,7 @@ impl Axis {
     }
 
     fn linear_ticks(&self) -> Vec<Tick> {
-        let size = self.unit.at(self.high).0;
+        let size = self.unit.of_axis(self.high).0;
         let (low, high) = (self.low / size, self.high / size);
         // Rounded up to 1, 2 or 5: six steps at most, and seldom fewer than three.
         let step = nice_step((high - low) / 6.0);
@@ -199,6 +213,7 @@ impl Axis {
             ticks.push(Tick {
                 at: self.position(value * size),
                 text: Some(text),
+                rank: 0,
             });
             index += 1.0;
         }
@@ -210,37 +225,50 @@ impl Axis {
         let zero = zero.then(|| Tick {
             at: ZERO_AT,
             text: Some("0".into()),
+            rank: 0,
         });
-        // Many decades: only every other power of ten is written; few: 2 and 5, too, or all digits.
+        // Many decades: only every other power of ten is written. Few: more of each, so that it can
+        // be said everywhere what lies there.
         let every = if decades > 6.0 { 2.0 } else { 1.0 };
-        let first = match decades {
-            many if many >= 1.7 => 0,
-            some if some >= 0.6 => 1,
-            _ => 2,
+        let start = if zero.is_some() { AFTER_BREAK } else { 0.0 };
+        let reads = |ticks: &Vec<Tick>| {
+            let written = ticks.iter().filter(|tick| tick.text.is_some());
+            let mut ends: Vec<f64> = written.map(|tick| tick.at).collect();
+            // One alone does not say how far it is to anything else.
+            let several = ends.len() > 1;
+            ends.insert(0, start);
+            ends.push(1.0);
+            several
+                && ends
+                    .windows(2)
+                    .all(|pair| pair[1] - pair[0] <= BARE * (1.0 - start))
         };
-        let mut ticks = (WRITTEN[first..].iter()).map(|digits| self.digit_ticks(digits, every));
-        // One alone does not say how far it is to anything else.
-        let ticks = ticks.find(|ticks| ticks.iter().filter(|tick| tick.text.is_some()).count() > 1);
-        let ticks = ticks.unwrap_or_else(|| self.fine_ticks());
+        let mut ticks = WRITTEN.iter().map(|tenths| self.digit_ticks(tenths, every));
+        let ticks = ticks.find(reads).unwrap_or_else(|| self.fine_ticks());
         zero.into_iter().chain(ticks).collect()
     }
 
     /// Ticks at every digit of every decade in range, with the texts of those that are `written`,
-    /// in decades of which the power is a multiple of `every`.
+    /// by their tenths, in decades of which the power is a multiple of `every`.
     fn digit_ticks(&self, written: &[u32], every: f64) -> Vec<Tick> {
         let mut ticks = Vec::new();
         let mut exponent = self.low.log10().floor();
         while exponent <= self.high.log10() {
-            for digit in 1..10_u32 {
-                let value = f64::from(digit) * 10_f64.powf(exponent);
-                if value < self.low || value > self.high {
+            for tenths in 10..100_u32 {
+                let value = f64::from(tenths) / 10.0 * 10_f64.powf(exponent);
+                let written = written.contains(&tenths) && exponent % every == 0.0;
+                let shown = written || tenths.is_multiple_of(10);
+                if !shown || value < self.low || value > self.high {
                     continue;
                 }
-                let written = written.contains(&digit) && exponent % every == 0.0;
-                let text = written.then(|| self.tick_text(value));
                 ticks.push(Tick {
                     at: self.position(value),
-                    text,
+                    text: written.then(|| self.tick_text(value)),
+                    rank: match tenths {
+                        10 => 0,
+                        20 | 50 => 1,
+                        _ => 2,
+                    },
                 });
             }
             exponent += 1.0;
@@ -258,6 +286,7 @@ impl Axis {
         let tick = |value| Tick {
             at: self.position(value),
             text: Some(self.tick_text(value)),
+            rank: 0,
         };
         values.map(tick).collect()
     }
@@ -273,7 +302,13 @@ impl Axis {
         let (size, name) = self.unit.at(value);
         match self.unit {
             Unit::Bytes | Unit::Seconds => {
-                format!("{} {name}", short(&format!("{:.1}", value / size)))
+                let number = value / size;
+                let number = if number >= 1e4 {
+                    format::digits(number)
+                } else {
+                    short(&format!("{number:.1}"))
+                };
+                format!("{number} {name}")
             }
             Unit::Percent => short(&format!("{:.2}", value * 100.0)),
             Unit::Plain => short(&format::digits(value)),
@@ -282,6 +317,15 @@ impl Axis {
 }
 
 impl Unit {
+    /// Size and name of what the ticks of a linear axis to `high` are counted in.
+    fn of_axis(self, high: f64) -> (f64, &'static str) {
+        match self {
+            Self::Seconds if high >= 7200.0 => (3600.0, "h"),
+            Self::Seconds if high >= 600.0 => (60.0, "min"),
+            _ => self.at(high),
+        }
+    }
+
     /// Size and name of what a value like this is counted in.
     fn at(self, value: f64) -> (f64, &'static str) {
         match self {

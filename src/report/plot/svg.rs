@@ -1,4 +1,4 @@
-//! A page as an SVG document, without a background and without any font: text is drawn as outlines.
+//! A page as an SVG document, on white and without any font: text is drawn as outlines.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,11 @@ use crate::report::style::Color;
 
 /// Units to the point: whole numbers of them are finer than print.
 const SCALE: f64 = 20.0;
+/// White, also on a dark page: ink would not be seen there.
+const GROUND: &str = "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>";
 
-/// The document of a page of `size` pt that is called `title`.
-pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str) -> String {
+/// The document of a page of `size` pt that is called `title`, with a longer description.
+pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str, about: &str) -> String {
     // Outlines by number, so that equal figures are equal files.
     let (mut shapes, mut used) = (String::new(), BTreeMap::new());
     for shape in &canvas.shapes {
@@ -50,10 +52,12 @@ pub(super) fn document(canvas: &Canvas, (width, height): At, title: &str) -> Str
     let outlines: String = outlines.collect();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.1}pt\" height=\"{height:.1}pt\" \
-         viewBox=\"0 0 {:.0} {:.0}\" role=\"img\">\n<title>{}</title>\n<defs>\n{outlines}</defs>\n{shapes}</svg>\n",
+         viewBox=\"0 0 {:.0} {:.0}\" role=\"img\">\n<title>{}</title>\n<desc>{}</desc>\n<defs>\n{outlines}</defs>\n\
+         {GROUND}\n{shapes}</svg>\n",
         width * SCALE,
         height * SCALE,
         escape(title),
+        escape(about),
     )
 }
 
