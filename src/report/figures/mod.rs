@@ -171,6 +171,7 @@ pub(super) fn list(items: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::experiment::rows::{EpochRow, Measured, RunRow, Sweep};
+    use crate::report::plot::Panel;
     use crate::report::series;
 
     /// The captions of accuracy against epochs and of scaling, with strategies of these kinds.
@@ -201,6 +202,50 @@ mod tests {
         let kinds = ["accuracy-vs-epoch", "scaling"].into_iter();
         let figures = kinds.map(|name| Kind::named(name).unwrap().figure(&cells).unwrap());
         figures.map(|figure| figure.caption).collect()
+    }
+
+    #[test]
+    fn equal_trainings_with_more_seeds_and_fewer_are_drawn_alike() {
+        let run = |label: &str, seed: u64| RunRow {
+            cell: label.to_owned(),
+            strategy: label.to_owned(),
+            seed,
+            epochs: 1,
+            ..RunRow::finished(Measured {
+                test_accuracy: Some(0.8 + 0.01 * seed as f64),
+                payload_bytes: 1000,
+                simulated_seconds: 1.0,
+                ..Measured::default()
+            })
+        };
+        let runs = [
+            run("full", 0),
+            run("full", 1),
+            run("same", 0),
+            run("full", 5),
+        ];
+        let epoch = |run: &RunRow| EpochRow {
+            cell: run.cell.clone(),
+            strategy: run.strategy.clone(),
+            seed: run.seed,
+            test_accuracy: Some(0.8 + 0.01 * run.seed as f64),
+            payload_bytes: 1000,
+            ..EpochRow::default()
+        };
+        let epochs: Vec<EpochRow> = runs.iter().map(epoch).collect();
+        let cells = series::cells(&runs, &epochs);
+        for kind in ["accuracy-vs-bytes", "accuracy-vs-time", "pareto"] {
+            let figure = Kind::named(kind).unwrap().figure(&cells).unwrap();
+            let said =
+                "Of more seeds, which not all strategies of a setting have, nothing is drawn.";
+            assert!(figure.caption.contains(said), "{}", figure.caption);
+            for (_, panel) in figure.rows.iter().flatten() {
+                let Panel::Curves(curves) = panel else {
+                    panic!("{kind} has curves or points");
+                };
+                assert_eq!(curves.series[0].spots, curves.series[1].spots, "{kind}");
+            }
+        }
     }
 
     #[test]

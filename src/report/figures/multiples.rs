@@ -216,6 +216,8 @@ pub(super) fn rows(groups: Vec<Vec<Headed>>) -> Vec<Vec<Headed>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::rows::{Measured, RunRow};
+    use crate::report::series;
 
     #[test]
     fn settings_beyond_the_most_are_named_as_left_out() {
@@ -224,6 +226,50 @@ mod tests {
         assert_eq!(left_out(&names, 3), "a=4 is in the tables alone");
         let several = "The first 1 of 4 settings; the others are in the tables alone";
         assert_eq!(left_out(&names, 1), several);
+    }
+
+    #[test]
+    fn scores_far_apart_have_an_axis_each_and_others_one() {
+        let axes = |ranges: &[[f64; 2]]| {
+            let scores = Scores::of("test accuracy", ranges.iter().copied());
+            let axes = ranges.iter().map(|range| scores.axis(*range));
+            axes.collect::<Vec<Axis>>()
+        };
+        let near = axes(&[[0.80, 0.84], [0.82, 0.90]]);
+        assert_eq!(near[0], near[1]);
+        let far = axes(&[[0.60, 0.64], [0.90, 0.94]]);
+        assert!(far[0] != far[1] && far[0].position(0.9) > 1.0);
+        // Ranges of hardly a point are not drawn out.
+        let narrow = axes(&[[0.80, 0.801], [0.86, 0.861]]);
+        assert_eq!(narrow[0], narrow[1]);
+    }
+
+    #[test]
+    fn headings_leave_out_what_all_settings_share_and_the_caption_says_it() {
+        let run = |workers: u64, kind: &str| {
+            let sweep = Sweep::default().with("kind", kind.into());
+            let sweep = sweep.with("workers", workers.into());
+            RunRow {
+                cell: sweep.to_string(),
+                sweep,
+                ..RunRow::finished(Measured::default())
+            }
+        };
+        let told = |runs: &[RunRow]| {
+            let cells = series::cells(runs, &[]);
+            let shown = Multiples::of(&cells, 1);
+            let headings = shown.settings.iter().map(|(sweep, _)| shown.heading(sweep));
+            (headings.collect::<Vec<String>>(), shown.caption())
+        };
+        let (headings, caption) = told(&[run(4, "gcn"), run(4, "sage")]);
+        assert_eq!(headings, ["gcn", "sage"]);
+        assert!(
+            caption.contains(" All settings have workers=4."),
+            "{caption}"
+        );
+        let (headings, caption) = told(&[run(4, "gcn")]);
+        assert_eq!(headings, ["gcn, workers=4"]);
+        assert!(!caption.contains("All settings"), "{caption}");
     }
 
     #[test]

@@ -242,6 +242,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_labels_without_room_the_rounder_are_written_and_none_far_from_its_tick() {
+        let tick = |at: f64, text: &str, rank| Tick {
+            at,
+            text: Some(text.into()),
+            rank,
+        };
+        let ticks = [
+            tick(0.45, "900 MB", 2),
+            tick(0.5, "1 GB", 0),
+            tick(0.8, "2 GB", 1),
+            tick(0.99, "3 GB", 2),
+        ];
+        let written = |ends| {
+            let placed = placed(&ticks, |at| 100.0 * at, |_| 20.0, ends);
+            let labels = placed.into_iter().map(|(label, _)| label.to_owned());
+            labels.collect::<Vec<String>>()
+        };
+        assert_eq!(written((0.0, 110.0)), ["1 GB", "2 GB"]);
+        assert_eq!(written((0.0, 150.0)), ["1 GB", "2 GB"]);
+        assert_eq!(written((0.0, 30.0)).len(), 1);
+    }
+
+    #[test]
     fn a_line_that_dips_below_the_frame_is_cut_where_it_leaves_and_comes_back() {
         let frame = Frame {
             edge: 0.0,

@@ -435,6 +435,43 @@ mod tests {
     }
 
     #[test]
+    fn a_logarithmic_axis_is_written_on_everywhere() {
+        for place in 0..100 {
+            let low = 10_f64.powf(f64::from(place) / 20.0);
+            for factor in [1.5, 2.3, 3.0, 5.0, 9.0, 14.0, 40.0, 1e3, 1e5, 1e9] {
+                let axis = Axis::log("sent", Unit::Bytes, [low, low * factor]);
+                let ticks = axis.ticks();
+                let written = ticks.iter().filter(|tick| tick.text.is_some());
+                let ends: Vec<f64> = written.map(|tick| tick.at).chain([1.0]).collect();
+                let bare = ends.iter().scan(0.0, |before, at| {
+                    let bare = at - *before;
+                    *before = *at;
+                    Some(bare)
+                });
+                let longest = bare.fold(0.0, f64::max);
+                assert!(
+                    longest < 0.4,
+                    "{low} and {factor} times: {:?}",
+                    texts(&axis)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn long_times_are_in_minutes_and_hours_and_nothing_begins_before_zero() {
+        let axis = Axis::linear("time", Unit::Seconds, [0.0, 75_600.0]);
+        assert_eq!(axis.label(), "time (h)");
+        assert_eq!(texts(&axis), ["0", "5", "10", "15", "20"]);
+        assert_eq!(
+            Axis::linear("time", Unit::Seconds, [900.0]).label(),
+            "time (min)"
+        );
+        assert_eq!(axis.position(0.0), 0.0);
+        assert!(Axis::linear("difference", Unit::Plain, [0.0, 1.0]).position(0.0) > 0.0);
+    }
+
+    #[test]
     fn a_marked_axis_has_its_ticks_where_the_values_are() {
         let axis = Axis::log("workers", Unit::Plain, [2.0, 8.0]).marked([2.0, 4.0, 8.0]);
         assert_eq!(texts(&axis), ["2", "4", "8"]);
