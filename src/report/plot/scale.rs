@@ -243,8 +243,9 @@ impl Axis {
                     .windows(2)
                     .all(|pair| pair[1] - pair[0] <= BARE * (1.0 - start))
         };
-        let mut ticks = WRITTEN.iter().map(|tenths| self.digit_ticks(tenths, every));
-        let ticks = ticks.find(reads).unwrap_or_else(|| self.fine_ticks());
+        let coarse = WRITTEN.iter().map(|tenths| self.digit_ticks(tenths, every));
+        let mut ticks = coarse.chain([self.fine_ticks(5.0)]);
+        let ticks = ticks.find(reads).unwrap_or_else(|| self.fine_ticks(10.0));
         zero.into_iter().chain(ticks).collect()
     }
 
@@ -276,10 +277,10 @@ impl Axis {
         ticks
     }
 
-    /// Ticks at even steps, for a range in which hardly a digit changes: two at least, as a step
-    /// is at most half of it.
-    fn fine_ticks(&self) -> Vec<Tick> {
-        let step = nice_step((self.high - self.low) / 5.0);
+    /// Ticks at even steps, `parts` or fewer, for a range in which hardly a digit changes: two at
+    /// least, as a step is at most half of it.
+    fn fine_ticks(&self, parts: f64) -> Vec<Tick> {
+        let step = nice_step((self.high - self.low) / parts);
         let first = (self.low / step).ceil();
         let values = (0..MOST_TICKS).map(|place| (first + place as f64) * step);
         let values = values.take_while(|value| *value <= self.high);
