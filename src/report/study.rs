@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::looks;
-use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
+use super::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
 use super::tables::{Entry, Table, columns, markdown};
 use super::{ReportError, write_figure, write_file, write_tables};
 use crate::experiment::rows::distinct;
@@ -180,6 +180,9 @@ fn against_none(rows: &[EstimatorRow]) -> Table {
     }
 }
 
+/// What a figure shows of rows: its name, and its value with a standard error.
+type Measure = (&'static str, fn(&EstimatorRow) -> (f64, f64));
+
 /// Bias and error against coverage, one point a setting.
 fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
     let named = |label| {
@@ -190,10 +193,10 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
     let shown: Vec<(&str, &str)> = labels(rows).into_iter().filter_map(named).collect();
     let looks = looks::looks(&shown);
     let shown: Vec<&str> = shown.into_iter().map(|(label, _)| label).collect();
-    let panel = |graph: &str, name: &str, value: fn(&EstimatorRow) -> (f64, f64)| {
+    let panel = |graph: &str, halo: bool, (name, value): Measure| {
         let spots = |label: &str| -> Vec<Spot> {
             rows.iter()
-                .filter(|row| row.graph == graph && row.estimator == label)
+                .filter(|row| row.graph == graph && row.halo == halo && row.estimator == label)
                 // A logarithmic axis has no place for rounding errors.
                 .filter(|row| value(row).0 > NOTHING)
                 .map(|row| Spot {
@@ -233,21 +236,24 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
             guide: None,
             series,
         };
-        Some((format!("{graph}: {name}"), Panel::Curves(curves)))
+        let beside = if halo { "halo" } else { "no halo" };
+        Some((format!("{graph}, {beside}"), Panel::Curves(curves)))
     };
     let mut graphs: Vec<&str> = rows.iter().map(|row| row.graph.as_str()).collect();
     // Rows of a graph follow each other.
     graphs.dedup();
-    let panels: Vec<(String, Panel)> = graphs
-        .into_iter()
-        .flat_map(|graph| {
-            [
-                panel(graph, "bias", |row| (row.bias, row.bias_error)),
-                panel(graph, "error", |row| (row.rmse, row.rmse_error)),
-            ]
+    let measures: [Measure; 2] = [
+        ("bias", |row| (row.bias, row.bias_error)),
+        ("error", |row| (row.rmse, row.rmse_error)),
+    ];
+    // Side by side what differs in the halo alone.
+    let panels = graphs.into_iter().flat_map(|graph| {
+        measures.map(|measure| {
+            let both = [false, true].map(|halo| panel(graph, halo, measure));
+            both.into_iter().flatten().collect::<Vec<Headed>>()
         })
-        .flatten()
-        .collect();
+    });
+    let panels: Vec<Vec<Headed>> = panels.filter(|row| !row.is_empty()).collect();
     if panels.is_empty() {
         return None;
     }
@@ -255,11 +261,11 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
         kind: "estimator",
         title: "Estimates of the full gradient".into(),
         caption: "Bias and root mean squared error of estimates of the full gradient, relative to its length, against the expected \
-                  coverage of training nodes; one point for each design, number of workers and halo, with bars of one standard error \
+                  coverage of training nodes; one point for each design and number of workers, with bars of one standard error \
                   where outcomes are sampled. Where everything is seen there is nothing to show."
             .into(),
         alt: format!("Relative bias and error against coverage, of {}.", shown.join(", ")),
-        rows: panels.into_iter().map(|panel| vec![panel]).collect(),
+        rows: panels,
         note: String::new(),
     })
 }
