@@ -34,12 +34,16 @@ pub(crate) fn full(value: f64, units: &[Unit]) -> String {
 /// Three digits, less the zeros at the end: `1 MB`.
 pub(crate) fn short(value: f64, units: &[Unit]) -> String {
     let (number, name) = parts(value, units);
-    let number = if number.contains('.') {
+    format!("{} {name}", trimmed(&number))
+}
+
+/// A number without the zeros at its end, if they are behind a point.
+pub(crate) fn trimmed(number: &str) -> &str {
+    if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')
     } else {
-        &number
-    };
-    format!("{number} {name}")
+        number
+    }
 }
 
 fn parts(value: f64, units: &[Unit]) -> (String, &'static str) {

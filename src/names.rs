@@ -1,4 +1,4 @@
-//! Enums whose variants have names.
+//! Enums whose variants have names, and tables of names.
 
 /// An enum whose variants have names in files and tables, each written once, beside its variant:
 /// `NodeHt = "node_ht",`. Gives it `name`, and `ALL` in the order of the variants, for all who see
@@ -30,4 +30,9 @@ macro_rules! named {
     };
 }
 
-pub(crate) use named;
+/// A table of names with what they stand for, a row a line: `"ring": "the first of these",`.
+macro_rules! rows {
+    ($($name:literal: $what:literal,)*) => { [$(($name, $what)),*] };
+}
+
+pub(crate) use {named, rows};

@@ -33,7 +33,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let study = EstimatorStudy::read(&args.file, &args.sets).map_err(Error::from)?;
     if let Some(folder) = &args.out {
-        can_be_made(folder).map_err(Error::from)?;
+        can_be_made(folder)?;
     }
     let rows = estimate(&study, &mut |setting| {
         if !args.quiet {

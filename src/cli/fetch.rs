@@ -5,12 +5,13 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use clap::Args as ClapArgs;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::Verdict;
 use super::datasets;
 use super::output::{BadArgument, print, print_json, tell};
+use super::progress;
 use crate::Error;
 use crate::experiment::config::closest;
 use crate::fetch::{Fetch, Fetched, Patience, Source, Watch};
@@ -155,16 +156,16 @@ impl Watch for Bars {
             tell(&format!("{file}{bytes}{from}\n"));
             return;
         }
-        let bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::stderr());
         let template = match bytes {
             Some(_) => {
                 "{msg}  {bar:24} {percent:>3}%  {decimal_bytes} of {decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left"
             }
             None => "{msg}  {decimal_bytes}  {decimal_bytes_per_sec}",
         };
-        // The templates are constants.
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = progress::bar(template);
+        if let Some(bytes) = bytes {
+            bar.set_length(bytes);
+        }
         bar.set_message(file.to_owned());
         bar.set_position(have);
         bar.reset_eta();

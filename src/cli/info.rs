@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     // Before what takes a while.
     let figure = args.figure.as_deref().map(drawing).transpose()?;
     if let Some((path, _)) = figure {
-        can_be_made(folder_of(path)).map_err(Error::from)?;
+        can_be_made(folder_of(path))?;
     }
     // As published: rows that are divided by their sum say less of the data.
     let spec = DatasetSpec {

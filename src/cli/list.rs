@@ -9,6 +9,7 @@ use super::datasets;
 use super::output::{BadArgument, Unwritten, left_columns, print, print_json};
 use crate::experiment::config::closest;
 use crate::graph::{BUNDLED, PUBLISHED, PublishedSize};
+use crate::names::rows;
 use crate::net::{ALL_REDUCE_CHOICES, PRESETS, TopologyKind};
 use crate::sim::DEVICE_PROFILES;
 use crate::strategies::{Registry, StrategyInfo};
@@ -38,11 +39,6 @@ enum What {
 
 /// Names, with what they hold.
 pub(super) type About = (&'static str, &'static str);
-
-/// Such a table, a row a line.
-macro_rules! rows {
-    ($($name:literal: $what:literal,)*) => { [$(($name, $what)),*] };
-}
 
 const PART_OF_IT: [About; 2] = rows! {
     "cora": "part of the program: 2,708 papers, 5,278 citations, the public split",
@@ -273,24 +269,7 @@ fn document(what: What, shown: &[StrategyInfo]) -> Value {
                 })
             })
             .collect(),
-        What::Strategies => shown
-            .iter()
-            .map(|info| {
-                let options = info.options.iter().map(|option| {
-                    json!({
-                        "name": option.name,
-                        "default": option.default,
-                        "meaning": option.meaning,
-                    })
-                });
-                json!({
-                    "name": info.name,
-                    "paper": info.paper,
-                    "sends": info.sends,
-                    "options": options.collect::<Vec<Value>>(),
-                })
-            })
-            .collect(),
+        What::Strategies => json!(shown),
         _ => {
             let row = |[name, about]: Named| {
                 let mut row = json!({ "name": name, "what": about });

@@ -8,7 +8,6 @@ use super::Verdict;
 use super::output::{BadFolder, print, tell};
 use super::run::claim_line;
 use super::verify::resolved;
-use crate::Error;
 use crate::experiment::{Part, default_out, merge, read_manifest};
 use crate::report::{self, format::counted};
 use crate::strategies::Registry;
@@ -30,7 +29,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     for folder in &args.folders {
         let manifest = BadFolder::or_manifest(folder)?;
         first.get_or_insert_with(|| (folder, manifest.clone()));
-        parts.push(Part::read(folder, manifest).map_err(Error::from)?);
+        parts.push(Part::read(folder, manifest)?);
     }
     let Some((folder, manifest)) = first else {
         return Ok(Verdict::Good);
@@ -42,7 +41,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         .unwrap_or_else(|| default_out(&experiment, None));
     let command: Vec<String> = std::env::args().collect();
     let drawn = report::files(&out);
-    let tables = merge(&experiment, parts, (&out, &drawn), &command).map_err(Error::from)?;
+    let tables = merge(&experiment, parts, (&out, &drawn), &command)?;
     let manifest = read_manifest(&out).map_err(|error| BadFolder::of(&out, error))?;
     let written = report::build(&out, &tables, &manifest)?;
     for note in written.notes {

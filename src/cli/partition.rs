@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::Verdict;
 use super::list::PARTITIONERS;
-use super::output::{BadArgument, columns, print, print_json};
+use super::output::{BadArgument, columns, print, print_json, tell};
 use super::source::{DataArgs, asked_split, named_value};
 use crate::Error;
 use crate::atomic;
 use crate::experiment::can_be_made;
 use crate::graph::{
-    BoundaryPlan, CONCENTRATIONS, DatasetSpec, Divided, GraphError, Known, Partition,
-    PartitionMethod, PartitionSpec, PartitionStats, RawDataset, Room, Sharding,
+    BoundaryPlan, DatasetSpec, Divided, GraphError, Known, Partition, PartitionSpec,
+    PartitionStats, RawDataset, Room, Sharding,
 };
 use crate::memory;
 
@@ -83,73 +83,51 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
 
 /// What the flags ask for.
 fn asked(args: &Args) -> anyhow::Result<PartitionSpec> {
-    let method = named_value(&args.method)?;
-    let bad = |flag, what: &str| BadArgument {
-        flag,
-        what: what.to_owned(),
-    };
-    match (method == PartitionMethod::Given, &args.file) {
-        (true, None) => {
-            let what =
-                "given needs --file, a file with one worker number per line, for each node; add it";
-            return Err(bad("--method", what).into());
-        }
-        (false, Some(_)) => {
-            let what = "goes with --method given alone; add that, or leave this out";
-            return Err(bad("--file", what).into());
-        }
-        _ => {}
-    }
-    if method != PartitionMethod::Metis && args.objective.is_some() {
-        let what = "goes with --method metis alone; add that, or leave this out";
-        return Err(bad("--objective", what).into());
-    }
-    match (method == PartitionMethod::Dirichlet, args.concentration) {
-        (true, None) => {
-            let what = "dirichlet needs --concentration, from 1e-9, one worker a class, to 1e9, equal shares; add it";
-            return Err(bad("--method", what).into());
-        }
-        (false, Some(_)) => {
-            let what = "goes with --method dirichlet alone; add that, or leave this out";
-            return Err(bad("--concentration", what).into());
-        }
-        (true, Some(given)) if !CONCENTRATIONS.contains(&given) => {
-            let what =
-                format!("must be from 1e-9, one worker a class, to 1e9, equal shares, not {given}");
-            return Err(bad("--concentration", &what).into());
-        }
-        _ => {}
-    }
-    Ok(PartitionSpec {
-        method,
+    let spec = PartitionSpec {
+        method: named_value(&args.method)?,
         workers: args.workers,
         file: args.file.clone(),
         objective: args.objective.as_deref().map(named_value).transpose()?,
         concentration: args.concentration,
         ..PartitionSpec::default()
+    };
+    match spec.check() {
+        Ok(()) => Ok(spec),
+        Err((key, what)) => {
+            let flag = flag(key).unwrap_or("--method");
+            Err(BadArgument { flag, what }.into())
+        }
+    }
+}
+
+/// The flag for a key of `[partition]`.
+fn flag(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "workers" => "--workers",
+        "method" => "--method",
+        "file" => "--file",
+        "objective" => "--objective",
+        "concentration" => "--concentration",
+        _ => return None,
     })
 }
 
 /// What is wrong with a flag, where a partition cannot be by it.
 fn refused(error: GraphError) -> anyhow::Error {
-    let (key, what) = match error {
-        GraphError::Key { key, what } => (key, what),
-        other => return Error::from(other).into(),
-    };
-    let flag = match key {
-        "partition.workers" => "--workers",
-        "partition.concentration" => "--concentration",
-        "partition.method" => "--method",
-        key => return Error::from(GraphError::Key { key, what }).into(),
-    };
-    BadArgument { flag, what }.into()
+    if let GraphError::Key { key, what } = &error
+        && let Some(flag) = key.strip_prefix("partition.").and_then(flag)
+    {
+        let what = what.clone();
+        return BadArgument { flag, what }.into();
+    }
+    Error::from(error).into()
 }
 
 fn statistics(args: &Args) -> anyhow::Result<PartitionStats> {
     let here = PathBuf::new();
     let asked = asked(args)?;
     if let (true, Some(folder)) = (args.shards, &args.out) {
-        can_be_made(folder).map_err(Error::from)?;
+        can_be_made(folder)?;
     }
     let spec = args.data.spec()?;
     let data = match (args.shards, &args.out, memory::by_hand()) {
@@ -211,10 +189,10 @@ fn shards(
     };
     let bytes = sharding.write(folder)?;
     let (parts, folder) = (partition.parts, folder.display());
-    eprintln!(
-        "wrote {parts} shards to {folder} ({:.1} MB)",
+    tell(&format!(
+        "wrote {parts} shards to {folder} ({:.1} MB)\n",
         bytes as f64 / 1e6
-    );
+    ));
     Ok(())
 }
 
@@ -228,6 +206,7 @@ fn write(partition: &Partition, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::PartitionMethod;
 
     #[test]
     fn every_name_that_is_offered_has_a_value() {

@@ -100,7 +100,7 @@ impl Projecting {
 }
 
 /// A bar on standard error.
-fn bar(template: &str) -> ProgressBar {
+pub(super) fn bar(template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     // The templates are constants.
     let style = ProgressStyle::with_template(template);

@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
         .into());
     }
     if let Some(folder) = &args.out {
-        free_for_projection(folder, &experiment.name).map_err(crate::Error::from)?;
+        free_for_projection(folder, &experiment.name)?;
     }
     let trained = args.beside.as_deref().map(|folder| {
         let runs = Tables::read_runs(folder).map_err(|error| BadFolder::of(folder, error))?;
@@ -62,7 +62,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let trained = trained.transpose()?;
     let progress = Projecting::new(args.quiet);
     let preparation = Preparation::new(registry, base_of(&args.experiment.file));
-    let mut preparation = preparation.for_plans().telling(|text| progress.note(text));
+    let mut preparation = preparation.for_plans();
+    preparation.note = Box::new(|text| progress.note(text));
     let skipped = preparation.present(&experiment)?.1;
     if let Some(workers) = experiment.cells().iter().find_map(slow) {
         progress.note(&format!(

@@ -11,11 +11,10 @@ use super::engine::EngineChoice;
 use super::output::{columns, print, print_json};
 use super::progress::Terminal;
 use super::{ExperimentArgs, Verdict, read_experiment};
-use crate::Error;
 use crate::experiment::rows::{ClaimRow, Measured, distinct, metric_title};
 use crate::experiment::statistics::{self, POWER};
 use crate::experiment::{
-    Experiment, Progress, RunError, Runner, Share, Summary, Tables, base_of, default_out,
+    Error, Experiment, Progress, Runner, Share, Summary, Tables, base_of, default_out,
     read_manifest,
 };
 use crate::report;
@@ -126,15 +125,15 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
     let progress: Arc<dyn Progress> = Arc::new(Terminal::new(args.quiet || !engine.leads()));
     let mut summary = match runner.run(&progress) {
         Ok(summary) => summary,
-        Err(failure @ RunError::Failed { .. }) if engine.leads() => {
+        Err(failure @ Error::Failed { .. }) if engine.leads() => {
             // What was finished before deserves a report too; should that fail as well, the first
             // failure says more.
             if let (Ok(tables), Ok(manifest)) = (Tables::read(&out), read_manifest(&out)) {
                 let _ = report::build(&out, &tables, &manifest);
             }
-            return Err(Error::from(failure).into());
+            return Err(failure.into());
         }
-        Err(error) => return Err(Error::from(error).into()),
+        Err(error) => return Err(error.into()),
     };
     if !engine.leads() {
         return Ok(Verdict::Good);
@@ -161,7 +160,7 @@ fn run_on(args: &Args, registry: &Registry, engine: &Engine) -> anyhow::Result<V
         return Ok(Verdict::Good);
     }
     let (of, failures) = (summary.tables.runs.len(), summary.failures);
-    Err(Error::from(RunError::Some { failures, of, out }).into())
+    Err(Error::Some { failures, of, out }.into())
 }
 
 /// How many seeds each claim needs, at what was seen and at equality.

@@ -49,7 +49,8 @@ pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let mut notes = match resolved(&manifest, registry) {
         Ok(experiment) => {
             let base = PathBuf::from(manifest["base"].as_str().unwrap_or_default());
-            let mut preparation = Preparation::new(registry, base).for_numbers();
+            let mut preparation = Preparation::new(registry, base);
+            preparation.numbers = true;
             let (more, notes) = verify_plan(&experiment, &mut preparation, &tables, finished);
             breaches.extend(more);
             notes

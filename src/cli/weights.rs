@@ -24,9 +24,10 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, registry: &Registry) -> anyhow::Result<Verdict> {
     let experiment = read_experiment(&args.experiment, registry)?;
-    can_be_made(&args.out).map_err(crate::Error::from)?;
+    can_be_made(&args.out)?;
     let base = base_of(&args.experiment.file);
-    let mut preparation = Preparation::new(registry, base).for_numbers();
+    let mut preparation = Preparation::new(registry, base);
+    preparation.numbers = true;
     let files = write_weights(&experiment, &mut preparation, &args.out)?;
     for file in files.iter().filter(|_| !args.quiet) {
         print(&format!("{}\n", file.display()))?;

@@ -233,30 +233,30 @@ impl Adviser<'_> {
         }
         let seconds = |(_, advised): &(Cell, Advised)| advised.projection.simulated_seconds;
         ranking.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        let Some((_, first)) = ranking.first() else {
+        if let Some(failed) = failed.filter(|_| ranking.is_empty() && too_large.is_empty()) {
             // Where memory is not what is wrong with any of them, it is said as `project` would.
-            if let Some(failed) = failed.filter(|_| too_large.is_empty()) {
-                return Err(failed);
-            }
-            let next = self.changes(&too_large.iter().collect::<Vec<_>>())?;
-            return Ok(none_fits(setting, listed, left_out, next));
-        };
-        let (dataset, workers) = (first.projection.dataset.clone(), first.projection.workers);
+            return Err(failed);
+        }
         let (mut cells, ranking): (Vec<Cell>, Vec<Advised>) = ranking.into_iter().unzip();
+        let settings = &listed[0].settings;
+        let first = ranking.first().map(|first| &first.projection);
         let mut advice = Advice {
             setting: setting.to_owned(),
-            dataset,
-            workers,
-            epochs: listed[0].settings.training.epochs,
+            dataset: first.map_or_else(String::new, |first| first.dataset.clone()),
+            workers: first.map_or(settings.partition.workers, |first| first.workers),
+            epochs: settings.training.epochs,
             ranking,
             left_out,
             changes: Vec::new(),
             unasked: Vec::new(),
         };
-        (self.hear)(Heard::Ranked(&advice));
+        if !cells.is_empty() {
+            (self.hear)(Heard::Ranked(&advice));
+        }
         if let Some(probe) = self.probe {
             let base = self.base.to_owned();
-            let mut samples = Preparation::new(self.registry, base).of_samples(probe.nodes);
+            let mut samples = Preparation::new(self.registry, base);
+            samples.sample = Some(probe.nodes);
             for (cell, advised) in cells.iter().zip(&mut advice.ranking) {
                 (self.hear)(Heard::Begins(&format!("{}, a probe", cell.name)));
                 // What does not go with a sample is ranked all the same.
@@ -344,7 +344,7 @@ impl Adviser<'_> {
         for to in Other::ALL {
             let (mut ranking, mut refused, mut exists) = (Vec::new(), Vec::new(), false);
             let mut hindered = None;
-            self.preparation.on_network_times(to.network());
+            self.preparation.network_times = to.network();
             for (place, &cell) in cells.iter().enumerate() {
                 let found = match self.next_to(to, cell) {
                     Ok(Some(found)) => found,
@@ -362,7 +362,7 @@ impl Adviser<'_> {
                     ranking.push((cell.strategy.label.clone(), found.simulated_seconds));
                 }
             }
-            self.preparation.on_network_times(1.0);
+            self.preparation.network_times = 1.0;
             ranking.sort_by(|a, b| a.1.total_cmp(&b.1));
             // A network changes no memory: that nothing fits is said where workers are others.
             if exists && !(ranking.is_empty() && to.network() != 1.0) {
@@ -414,24 +414,4 @@ fn candidates(listed: &[&Cell], registry: &Registry) -> Vec<Candidate> {
         })
     });
     own.chain(others).collect()
-}
-
-/// Advice where no strategy fits into memory.
-fn none_fits(
-    setting: &str,
-    listed: &[&Cell],
-    left_out: Vec<LeftOut>,
-    (changes, unasked): (Vec<Change>, Vec<Unasked>),
-) -> Advice {
-    let settings = &listed[0].settings;
-    Advice {
-        setting: setting.to_owned(),
-        dataset: String::new(),
-        workers: settings.partition.workers,
-        epochs: settings.training.epochs,
-        ranking: Vec::new(),
-        left_out,
-        changes,
-        unasked,
-    }
 }

@@ -11,12 +11,28 @@ use crate::net::NetError;
 use crate::sim::SimError;
 use crate::study::StudyError;
 
-/// Why an experiment did not finish.
+/// Anything that can go wrong. `Error::is_input` tells bad input (exit code 2) from failed work
+/// (exit code 1).
 #[derive(Debug, Error)]
-pub enum RunError {
-    /// Something is wrong with the input, found before anything was trained.
+pub enum Error {
+    /// The experiment file.
     #[error(transparent)]
-    Input(Box<Error>),
+    Config(#[from] ConfigError),
+    /// Data or partitions.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The network.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A running cell.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// An estimator study.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// Result tables.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
     /// A run failed; what was finished before is in the result folder.
     #[error("cell \"{cell}\", seed {seed}: {source}")]
     Failed {
@@ -43,14 +59,11 @@ pub enum RunError {
         /// What is wrong with it.
         what: String,
     },
-    /// Results cannot be written.
-    #[error(transparent)]
-    Write(#[from] TablesError),
     /// Runs failed, and the others went on.
     #[error("{} of {of} runs failed; {} {}{}", failures.len(), if failures.len() == *of { "the report is in" } else { "the others are in" }, out.display(), listed(failures))]
     Some {
         /// What happened to each.
-        failures: Vec<RunError>,
+        failures: Vec<Error>,
         /// Number of runs.
         of: usize,
         /// The result folder.
@@ -61,11 +74,11 @@ pub enum RunError {
     Program(std::io::Error),
 }
 
-impl RunError {
+impl Error {
     /// Makes an error of what the file system says of a file or folder of results.
     pub(super) fn folder(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let failed = TablesError::file("write", path);
-        move |source| Self::Write(failed(source))
+        move |source| Self::Tables(failed(source))
     }
 
     /// Makes an error of what is wrong with a folder that is to be joined with others.
@@ -76,76 +89,35 @@ impl RunError {
         }
     }
 
-    /// Whether the cause is something a person wrote (exit code 2), not a failure of the run (exit
-    /// code 1).
+    /// Whether the cause is something a person wrote or asked for (exit code 2), not a failure of
+    /// the work (exit code 1).
     pub(crate) fn is_input(&self) -> bool {
         match self {
-            Self::Input(error) => error.is_input(),
-            Self::Taken { .. } | Self::Part { .. } => true,
-            Self::Failed { .. } | Self::Some { .. } | Self::Program(_) | Self::Write(_) => false,
-        }
-    }
-}
-
-/// Errors below each other.
-fn listed(failures: &[RunError]) -> String {
-    failures
-        .iter()
-        .map(|failure| format!("\n  {failure}"))
-        .collect()
-}
-
-impl From<SimError> for RunError {
-    fn from(error: SimError) -> Self {
-        Self::Input(Box::new(error.into()))
-    }
-}
-
-/// Anything that can go wrong. `Error::is_input` tells bad input (exit code 2) from failed work
-/// (exit code 1).
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The experiment file.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Data or partitions.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The network.
-    #[error(transparent)]
-    Net(#[from] NetError),
-    /// A running cell.
-    #[error(transparent)]
-    Sim(#[from] SimError),
-    /// An experiment.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// An estimator study.
-    #[error(transparent)]
-    Study(#[from] StudyError),
-    /// Result tables.
-    #[error(transparent)]
-    Tables(#[from] TablesError),
-}
-
-impl Error {
-    /// Whether the cause is something a person wrote or asked for, not a failure of the work.
-    pub(crate) fn is_input(&self) -> bool {
-        match self {
-            Self::Graph(GraphError::Write { .. } | GraphError::Stopped) | Self::Tables(_) => false,
-            Self::Config(_) | Self::Graph(_) | Self::Study(_) => true,
+            Self::Graph(GraphError::Write { .. } | GraphError::Stopped)
+            | Self::Tables(_)
+            | Self::Failed { .. }
+            | Self::Some { .. }
+            | Self::Program(_) => false,
+            Self::Config(_)
+            | Self::Graph(_)
+            | Self::Study(_)
+            | Self::Taken { .. }
+            | Self::Part { .. } => true,
             Self::Net(error) => error.is_input(),
             Self::Sim(error) => error.is_input(),
-            Self::Run(error) => error.is_input(),
         }
     }
 
     /// Whether another process of the run has told what is wrong, and this one need not.
-    pub(crate) fn is_told_elsewhere(&self) -> bool {
-        match self {
-            Self::Sim(SimError::Elsewhere { .. }) => true,
-            Self::Run(RunError::Input(error)) => error.is_told_elsewhere(),
-            _ => false,
-        }
+    pub(crate) const fn is_told_elsewhere(&self) -> bool {
+        matches!(self, Self::Sim(SimError::Elsewhere { .. }))
     }
+}
+
+/// Errors below each other.
+fn listed(failures: &[Error]) -> String {
+    failures
+        .iter()
+        .map(|failure| format!("\n  {failure}"))
+        .collect()
 }

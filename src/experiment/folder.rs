@@ -10,7 +10,7 @@ use super::TRACES;
 use super::archive::{CHECKPOINTS, FOLDER};
 use super::config::Experiment;
 use super::differences::of_what;
-use super::error::RunError;
+use super::error::Error;
 use super::manifest::{MANIFEST, read_manifest};
 use super::part::Share;
 use super::rows::{ProjectionRow, Row};
@@ -27,7 +27,7 @@ pub(crate) fn default_out(experiment: &Experiment, part: Option<Share>) -> PathB
 
 /// Whether results of the experiment `name` may go to `folder`: there is nothing, or results of an
 /// experiment of that name.
-pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
+pub(super) fn free(folder: &Path, name: &str) -> Result<(), Error> {
     can_be_made(folder)?;
     if !folder.join(MANIFEST).exists() {
         // Where a run was killed that had no results yet, its lock is left.
@@ -51,7 +51,7 @@ pub(super) fn free(folder: &Path, name: &str) -> Result<(), RunError> {
 
 /// Whether a projection of the experiment `name` may go to `folder`: there is nothing, or a
 /// projection of an experiment of that name.
-pub(crate) fn free_for_projection(folder: &Path, name: &str) -> Result<(), RunError> {
+pub(crate) fn free_for_projection(folder: &Path, name: &str) -> Result<(), Error> {
     can_be_made(folder)?;
     if folder.join(MANIFEST).exists() {
         return taken(folder, "holds results of runs".to_owned());
@@ -71,8 +71,8 @@ pub(crate) fn free_for_projection(folder: &Path, name: &str) -> Result<(), RunEr
     }
 }
 
-fn taken(path: &Path, what: String) -> Result<(), RunError> {
-    Err(RunError::Taken {
+fn taken(path: &Path, what: String) -> Result<(), Error> {
+    Err(Error::Taken {
         path: path.to_owned(),
         what,
     })
@@ -80,7 +80,7 @@ fn taken(path: &Path, what: String) -> Result<(), RunError> {
 
 /// Whether no file is where the folder should be. Making it would fail as well, but with the exit
 /// code of a failed run; here the argument is wrong.
-pub(crate) fn can_be_made(folder: &Path) -> Result<(), RunError> {
+pub(crate) fn can_be_made(folder: &Path) -> Result<(), Error> {
     match folder.ancestors().find(|path| path.exists()) {
         Some(file) if !file.is_dir() => taken(
             folder,
@@ -92,7 +92,7 @@ pub(crate) fn can_be_made(folder: &Path) -> Result<(), RunError> {
 
 /// Whether a folder without `what` holds nothing: tables and figures have names that a person's own
 /// files may have.
-fn is_empty(folder: &Path, what: &str) -> Result<(), RunError> {
+fn is_empty(folder: &Path, what: &str) -> Result<(), Error> {
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     match entries.next() {
         Some(entry) => {
@@ -115,9 +115,9 @@ const LOCK: &str = ".lock";
 ///
 /// # Errors
 /// If somebody writes results there now, or the folder cannot be made.
-pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
+pub(super) fn occupy(folder: &Path) -> Result<File, Error> {
     // Nothing is done yet, so that a folder that cannot be written to is a wrong argument.
-    let unwritable = |error: std::io::Error| RunError::Taken {
+    let unwritable = |error: std::io::Error| Error::Taken {
         path: folder.to_owned(),
         what: format!("cannot be written to ({error})"),
     };
@@ -126,7 +126,7 @@ pub(super) fn occupy(folder: &Path) -> Result<File, RunError> {
     // The lock is the system's and ends with the process. The file alone would lock out all runs
     // after one that was killed.
     match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(RunError::Taken {
+        Err(TryLockError::WouldBlock) => Err(Error::Taken {
             path: folder.to_owned(),
             what: "another run is writing its results there".to_owned(),
         }),
@@ -142,7 +142,7 @@ pub(super) fn make_way(
     folder: &Path,
     drawn: &[PathBuf],
     resume: bool,
-) -> Result<Option<String>, RunError> {
+) -> Result<Option<String>, Error> {
     drawn
         .iter()
         .filter(|path| path.exists())
@@ -152,7 +152,7 @@ pub(super) fn make_way(
     }
     let checkpoints = folder.join(CHECKPOINTS);
     if checkpoints.exists() {
-        std::fs::remove_dir_all(&checkpoints).map_err(RunError::folder(&checkpoints))?;
+        std::fs::remove_dir_all(&checkpoints).map_err(Error::folder(&checkpoints))?;
     }
     let traces = std::fs::read_dir(folder.join(TRACES)).into_iter().flatten();
     traces
@@ -196,8 +196,8 @@ fn finished(folder: &Path) -> Option<String> {
     }
 }
 
-fn remove(path: &Path) -> Result<(), RunError> {
-    std::fs::remove_file(path).map_err(RunError::folder(path))
+fn remove(path: &Path) -> Result<(), Error> {
+    std::fs::remove_file(path).map_err(Error::folder(path))
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::claims::judge;
 use super::collected::{Collected, Place};
 use super::config::Experiment;
-use super::error::RunError;
+use super::error::Error;
 use super::manifest::{self, PART, seconds};
 use super::part::Share;
-use super::rows::{OfRun, RunKey, RunRow};
+use super::rows::{OfRun, RunKey, RunRow, distinct};
 use super::tables::Tables;
-use super::{TRACES, alike, archive, folder, resolution, rising, run};
+use super::{TRACES, archive, folder, run, sentences};
 use crate::atomic;
 
 /// So many missing parts are named.
@@ -35,8 +35,8 @@ impl Part {
     ///
     /// # Errors
     /// It is no part, has not finished, or its tables are not those that were written.
-    pub(crate) fn read(folder: &Path, manifest: Value) -> Result<Self, RunError> {
-        let unfit = |what: String| RunError::part(folder, what);
+    pub(crate) fn read(folder: &Path, manifest: Value) -> Result<Self, Error> {
+        let unfit = |what: String| Error::part(folder, what);
         let share: Share = serde_json::from_value(manifest[PART].clone()).map_err(|_| {
             let what = "holds no part of an experiment; give the folders that `run --part` wrote";
             unfit(what.to_owned())
@@ -61,12 +61,12 @@ impl Part {
         })
     }
 
-    fn unfit(&self, what: String) -> RunError {
-        RunError::part(&self.folder, what)
+    fn unfit(&self, what: String) -> Error {
+        Error::part(&self.folder, what)
     }
 
     /// Whether it goes with the first part.
-    fn goes_with(&self, first: &Self) -> Result<(), RunError> {
+    fn goes_with(&self, first: &Self) -> Result<(), Error> {
         let beside = first.folder.display();
         let differs = |key: &str| self.manifest[key] != first.manifest[key];
         let what = if differs("name") {
@@ -99,8 +99,7 @@ impl Part {
 
     /// What stands in its manifest for readers, but what is said again of all parts.
     fn notes(&self) -> impl Iterator<Item = String> {
-        let mut again = manifest::notes(&self.tables);
-        again.extend(rising::note(&self.tables));
+        let mut again = sentences::of_results(&self.tables, false);
         again.push(run::waits(self.share));
         let notes = self.manifest["notes"].as_array().cloned();
         let notes = notes.unwrap_or_default().into_iter();
@@ -121,7 +120,7 @@ pub(crate) fn merge(
     mut parts: Vec<Part>,
     (out, drawn): (&Path, &[PathBuf]),
     command: &[String],
-) -> Result<Tables, RunError> {
+) -> Result<Tables, Error> {
     complete(&parts)?;
     parts.sort_by_key(|part| part.share.number);
     let within = |part: &Part| same(&part.folder, out);
@@ -138,21 +137,14 @@ pub(crate) fn merge(
     let _lock = folder::occupy(out)?;
     folder::make_way(out, drawn, false)?;
     tables.claims = judge(&experiment.claims, &tables.runs, &experiment.statistics);
-    let mut notes: Vec<String> = Vec::new();
-    let mut all = manifest::notes(&tables);
     // The size is that of the parts: what their manifests hold is read as it stands.
-    if !own.iter().any(|note| note == run::OF_SMOKE) {
-        all.extend(rising::note(&tables));
-    }
+    let smoke = own.iter().any(|note| note == run::OF_SMOKE);
     let sets = parts.iter().flat_map(Part::test_sets);
-    all.extend(resolution::notes(&experiment.claims, &tables.runs, sets));
-    all.extend(alike::notes_on_claims(&experiment.claims, &tables.runs));
+    let of_claims = sentences::on_claims(&experiment.claims, &tables.runs, sets);
     let own = own.into_iter().chain(differing(&parts));
-    for note in own.chain(run::cautions(experiment, None)).chain(all) {
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
+    let own = own.chain(run::cautions(experiment, None));
+    let all = own.chain(sentences::of_results(&tables, smoke));
+    let notes = distinct(all.chain(of_claims));
     for part in &parts {
         for (of, kind) in [(archive::FOLDER, archive::EXTENSION), (TRACES, ".json")] {
             copy(&part.folder.join(of), &out.join(of), kind)?;
@@ -160,7 +152,7 @@ pub(crate) fn merge(
     }
     tables.write(out)?;
     let manifest = described(&parts, &notes, command);
-    manifest::write_merged(out, manifest).map_err(RunError::folder(out))?;
+    manifest::write_merged(out, manifest).map_err(Error::folder(out))?;
     Ok(tables)
 }
 
@@ -188,7 +180,7 @@ fn differing(parts: &[Part]) -> Vec<String> {
 }
 
 /// Whether every part is there once, and all are of one experiment.
-fn complete(parts: &[Part]) -> Result<(), RunError> {
+fn complete(parts: &[Part]) -> Result<(), Error> {
     let Some((first, others)) = parts.split_first() else {
         return Ok(());
     };
@@ -221,7 +213,7 @@ fn complete(parts: &[Part]) -> Result<(), RunError> {
 }
 
 /// The rows of all parts in the order of the experiment, which then are in the parts no more.
-fn joined(experiment: &Experiment, parts: &mut [Part]) -> Result<Tables, RunError> {
+fn joined(experiment: &Experiment, parts: &mut [Part]) -> Result<Tables, Error> {
     let places: BTreeMap<&str, usize> = (experiment.cells().iter())
         .enumerate()
         .map(|(place, cell)| (cell.name.as_str(), place))
@@ -295,15 +287,7 @@ fn described(parts: &[Part], notes: &[String], command: &[String]) -> Value {
     let mut all = parts[0].manifest.clone();
     let values = |key: &'static str| parts.iter().map(move |part| &part.manifest[key]);
     let sum = |key| values(key).filter_map(Value::as_f64).sum::<f64>();
-    let union = |key| {
-        let mut union: Vec<&Value> = Vec::new();
-        for value in values(key).filter_map(Value::as_array).flatten() {
-            if !union.contains(&value) {
-                union.push(value);
-            }
-        }
-        json!(union)
-    };
+    let union = |key| json!(distinct(values(key).filter_map(Value::as_array).flatten()));
     let keys = [
         "command",
         "machine",
@@ -327,7 +311,9 @@ fn described(parts: &[Part], notes: &[String], command: &[String]) -> Value {
     // As text they are in the order of time.
     all["started"] = json!(values("started").filter_map(Value::as_str).min());
     for key in ["elapsed_seconds", "model_seconds"] {
-        all[key] = json!(seconds(Duration::from_secs_f64(sum(key))));
+        all[key] = json!(seconds(
+            Duration::try_from_secs_f64(sum(key)).unwrap_or_default()
+        ));
     }
     if let Some(all) = all.as_object_mut() {
         all.remove(PART);
@@ -336,19 +322,19 @@ fn described(parts: &[Part], notes: &[String], command: &[String]) -> Value {
 }
 
 /// Copies the files with this ending, where the folder is there.
-fn copy(from: &Path, to: &Path, ending: &str) -> Result<(), RunError> {
+fn copy(from: &Path, to: &Path, ending: &str) -> Result<(), Error> {
     let Ok(entries) = fs::read_dir(from) else {
         return Ok(());
     };
     for entry in entries {
-        let path = entry.map_err(RunError::folder(to))?.path();
+        let path = entry.map_err(Error::folder(to))?.path();
         let Some(name) = path.file_name() else {
             continue;
         };
         if name.to_string_lossy().ends_with(ending) {
             let copied =
                 fs::read(&path).and_then(|bytes| atomic::write_bytes(&to.join(name), &bytes));
-            copied.map_err(RunError::folder(&to.join(name)))?;
+            copied.map_err(Error::folder(&to.join(name)))?;
         }
     }
     Ok(())
@@ -358,4 +344,29 @@ fn copy(from: &Path, to: &Path, ending: &str) -> Result<(), RunError> {
 fn same(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| fs::canonicalize(path).ok();
     place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_are_none_end_no_merge() {
+        let taken = |time: f64| {
+            let manifest = json!({ "elapsed_seconds": time, "model_seconds": 1.5 });
+            let part = Part {
+                folder: PathBuf::new(),
+                manifest,
+                tables: Tables::default(),
+                share: Share { number: 1, of: 1 },
+            };
+            described(&[part], &[], &[])
+        };
+        assert_eq!(taken(2.0)["elapsed_seconds"], 2.0);
+        for time in [-1.0, 1e300] {
+            let manifest = taken(time);
+            assert_eq!(manifest["elapsed_seconds"], 0.0);
+            assert_eq!(manifest["model_seconds"], 1.5);
+        }
+    }
 }

@@ -108,26 +108,6 @@ impl Ticks {
     }
 }
 
-/// What was seen around a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Disturbance {
-    /// See [`Measured::load_before`].
-    before: Option<f64>,
-    /// See [`Measured::load_during`].
-    during: Option<f64>,
-    /// See [`Measured::calibration_spread`].
-    spread: Option<f64>,
-}
-
-impl Disturbance {
-    /// Writes it into what is known of the run.
-    pub(super) fn note_in(self, measured: &mut Measured) {
-        measured.load_before = self.before;
-        measured.load_during = self.during;
-        measured.calibration_spread = self.spread;
-    }
-}
-
 /// Watches the machine from run to run.
 pub(super) struct Watch {
     last: Option<Ticks>,
@@ -158,17 +138,15 @@ impl Watch {
         self.before = self.others().or(self.before);
     }
 
-    /// To be called just after it.
-    pub(super) fn end(&mut self) -> Disturbance {
+    /// To be called just after it. Returns what was seen around it: `load_before`, `load_during`
+    /// and `calibration_spread` of [`Measured`].
+    pub(super) fn end(&mut self) -> [Option<f64>; 3] {
         let during = self.others();
         self.calibrate();
         // What others took during this run is what they took before the next.
         let next = during.or(self.before);
-        Disturbance {
-            before: std::mem::replace(&mut self.before, next),
-            during,
-            spread: Some(self.slowest / self.fastest),
-        }
+        let before = std::mem::replace(&mut self.before, next);
+        [before, during, Some(self.slowest / self.fastest)]
     }
 
     /// Share of the processors that others took since the last reading; none after too short a
@@ -263,8 +241,7 @@ mod tests {
     fn watching_says_a_spread_of_at_least_one() {
         let mut watch = Watch::start();
         watch.begin();
-        let mut row = Measured::default();
-        watch.end().note_in(&mut row);
-        assert!(row.calibration_spread.unwrap() >= 1.0);
+        let [.., spread] = watch.end();
+        assert!(spread.unwrap() >= 1.0);
     }
 }

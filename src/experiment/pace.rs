@@ -28,18 +28,12 @@ impl Pace {
         }
     }
 
-    /// Writes, and starts again.
-    ///
-    /// # Errors
-    /// Those of `write`.
-    pub(super) fn time<E>(&mut self, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        let begun = Instant::now();
-        write()?;
-        *self = Self {
+    /// From a writing on that began then and has just ended.
+    pub(super) fn after(begun: Instant) -> Self {
+        Self {
             ended: Instant::now(),
             took: begun.elapsed(),
-        };
-        Ok(())
+        }
     }
 
     /// Whether to write after a run that is the first or last of its cell, or after another.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::RunError;
+use super::error::Error;
 use crate::sim::SimError;
 
 /// Part `number` of `of`: of all runs, cell by cell, every `of`-th, from the `number`-th on.
@@ -25,8 +25,8 @@ impl Share {
     }
 
     /// The error of a part that no run falls to, of so many.
-    pub(super) fn of_nothing(self, runs: usize) -> RunError {
-        RunError::from(SimError::Input(format!(
+    pub(super) fn of_nothing(self, runs: usize) -> Error {
+        Error::from(SimError::Input(format!(
             "--part {self}: no run falls to it, for there are {runs}; take no more parts than runs"
         )))
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::config::{Cell, ConfigError, Experiment};
+use super::rows::distinct;
 use crate::graph::{
     Batches, BoundaryCounts, BoundaryPlan, Chunks, CountSpec, CutFit, Dataset, DatasetSpec,
     ExpectedGraph, FitEnd, Metric, Partition, PartitionMethod, PartitionSpec, RawDataset, Shards,
@@ -92,7 +93,7 @@ impl Parts {
 pub struct Preparation<'a> {
     registry: &'a Registry,
     base: PathBuf,
-    engine: Engine,
+    pub(crate) engine: Engine,
     // The last of a key: whether the graph alone was read.
     raw: Memo<(DatasetSpec, bool), Arc<RawDataset>>,
     split: Memo<(DatasetSpec, Option<Metric>, u64, bool), Arc<Dataset>>,
@@ -106,19 +107,21 @@ pub struct Preparation<'a> {
     outlines: Memo<[u8; 32], Arc<Dataset>>,
     fits: Memo<(CountSpec, PartitionSpec, u64), Arc<CutFit>>,
     /// Who hears of what takes a while.
-    note: Box<dyn Fn(&str) + Send + 'a>,
+    pub(crate) note: Box<dyn Fn(&str) + Send + 'a>,
     devices: Vec<(DeviceConfig, Vec<WorkerDevice>)>,
-    timeline_epochs: usize,
+    /// Of how many epochs of every run a timeline is kept.
+    pub(crate) timeline_epochs: usize,
     /// Whether nothing will be trained.
     plans: bool,
     /// Whether plans of a training say what workers hold.
-    memory: bool,
-    /// Whether numbers are enough of graphs that were divided before.
-    numbers: bool,
+    pub(crate) memory: bool,
+    /// Whether numbers are enough of graphs that were divided before: nothing is trained, and of
+    /// shards, what `meta.json` says is enough.
+    pub(crate) numbers: bool,
     /// How many times as fast as the experiment says its network is.
-    network_times: f64,
+    pub(crate) network_times: f64,
     /// Of how many nodes of each data set a part is used instead of all.
-    sample: Option<usize>,
+    pub(crate) sample: Option<usize>,
 }
 
 impl<'a> Preparation<'a> {
@@ -155,55 +158,10 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// Where nothing is trained: of shards, what `meta.json` says is enough.
-    pub(crate) fn for_numbers(self) -> Self {
-        Self {
-            numbers: true,
-            ..self
-        }
-    }
-
-    /// Where plans say what workers hold, too, before they train.
-    pub(crate) fn with_memory(self) -> Self {
-        Self {
-            memory: true,
-            ..self
-        }
-    }
-
     /// Whether plans of a cell say what workers do and hold, and not only what they send.
     fn plans_work(&self, cell: &Cell) -> bool {
         let models = matches!(cell.settings.compute.timing, Timing::Modelled(_));
         self.plans || self.memory || models
-    }
-
-    /// The same, telling of what takes a while.
-    pub(crate) fn telling(self, note: impl Fn(&str) + Send + 'a) -> Self {
-        Self {
-            note: Box::new(note),
-            ..self
-        }
-    }
-
-    /// With a timeline of so many epochs kept in every run.
-    pub(crate) fn with_timeline(self, epochs: usize) -> Self {
-        Self {
-            timeline_epochs: epochs,
-            ..self
-        }
-    }
-
-    /// With a part of so many nodes of each data set.
-    pub(super) fn of_samples(self, nodes: usize) -> Self {
-        Self {
-            sample: Some(nodes),
-            ..self
-        }
-    }
-
-    /// On networks with so many times the bandwidth that experiments say, from now on.
-    pub(super) fn on_network_times(&mut self, factor: f64) {
-        self.network_times = factor;
     }
 
     /// Lets go of all data sets but these, and of their parts.
@@ -238,11 +196,6 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// The same for another engine.
-    pub(crate) fn on(self, engine: Engine) -> Self {
-        Self { engine, ..self }
-    }
-
     /// The cells whose data are there, and a note for each optional data set that is not.
     ///
     /// # Errors
@@ -261,14 +214,12 @@ impl<'a> Preparation<'a> {
             let fetch = name.as_ref().map_or(String::new(), |name| {
                 format!("; `grapevine fetch {name}` brings it")
             });
-            let note = format!(
+            notes.push(format!(
                 "skipped the cells with the optional data set {}: it is not there{fetch}",
                 path.display()
-            );
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
+            ));
         }
+        let notes = distinct(notes);
         if cells.is_empty() {
             let message = format!(
                 "no data set of the experiment is there; {}",

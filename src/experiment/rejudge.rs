@@ -164,6 +164,9 @@ impl Tables {
         let failed = || TablesError::file("write", &folder.join(MANIFEST));
         // Those of the other tables stay as they were written.
         let hashes = table_hashes(folder).map_err(failed())?;
+        if !manifest["tables"].is_object() {
+            manifest["tables"] = json!({});
+        }
         for extension in ["parquet", "csv"] {
             let file = format!("{}.{extension}", ClaimRow::TABLE);
             manifest["tables"][&file] = json!(hashes.get(&file));
@@ -300,6 +303,17 @@ compare = { strategy = "isolated", to = "full", at_most_below = 0.01 }
         let heads = read(&heads.replace("\"gcn\"", "\"gcn\", heads = 4"));
         let asked = ask_again(&heads, Some(&read(FILE)), &mut json!({ "name": "asked" }));
         asked.expect("a GCN has no heads");
+    }
+
+    #[test]
+    fn a_manifest_whose_tables_are_no_table_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        for tables in [json!([]), json!("x"), json!(3)] {
+            let mut manifest = json!({ "claims": [], "tables": tables });
+            let judged = Tables::default().judge_again(folder.path(), &mut manifest);
+            judged.expect("nothing else is wrong");
+            assert!(manifest["tables"]["claims.csv"].is_string(), "{manifest}");
+        }
     }
 
     #[test]

@@ -393,28 +393,17 @@ table! {
     }
 }
 
-/// What a worker does in a span of the timeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Activity {
-    /// It computes.
-    #[default]
-    Compute,
-    /// It waits for a message.
-    Wait,
-    /// Messages of one kind that it sent are under way.
-    Send,
-}
-
-impl Activity {
-    const ALL: [Self; 3] = [Self::Compute, Self::Wait, Self::Send];
-
-    /// The name used in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compute => Doing::Compute.name(),
-            Self::Wait => Doing::Wait.name(),
-            Self::Send => "send",
-        }
+named! {
+    /// What a worker does in a span of the timeline.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Activity {
+        /// It computes.
+        #[default]
+        Compute = "compute",
+        /// It waits for a message.
+        Wait = "wait",
+        /// Messages of one kind that it sent are under way.
+        Send = "send",
     }
 }
 

@@ -16,7 +16,7 @@ use super::archive::{Address, Archive};
 use super::claims::{judge, seeds_taken};
 use super::collected::{Collected, Place};
 use super::config::Experiment;
-use super::error::{Error, RunError};
+use super::error::Error;
 use super::manifest::Manifest;
 use super::noise::Watch;
 use super::outlook::Outlook;
@@ -25,7 +25,7 @@ use super::part::Share;
 use super::prepare::Preparation;
 use super::rows::{ClaimRow, RunRow};
 use super::tables::Tables;
-use super::{alike, folder, resolution, rising};
+use super::{folder, sentences};
 use crate::memory;
 use crate::sim::{Engine, SimError};
 use crate::strategies::Registry;
@@ -81,7 +81,7 @@ struct State<'a> {
     collected: Collected,
     /// Time inside model computation.
     model: Duration,
-    failures: Vec<(Place, RunError)>,
+    failures: Vec<(Place, Error)>,
     pace: Pace,
     outlook: Outlook,
     /// Runs that have ended, of how many.
@@ -101,16 +101,14 @@ impl Runner<'_> {
     /// Bad input is reported before anything is trained or written. A failing run ends the
     /// experiment once those that train beside it have ended; its row and everything before it are
     /// kept. Where workers are processes, process 0 alone writes and has the tables.
-    pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, RunError> {
+    pub(crate) fn run(&self, progress: &Arc<dyn Progress>) -> Result<Summary, Error> {
         let started = Instant::now();
-        let mut preparation = Preparation::new(self.registry, self.base.clone())
-            .with_timeline(self.trace_epochs)
-            .on(self.engine.clone());
+        let mut preparation = Preparation::new(self.registry, self.base.clone());
+        preparation.timeline_epochs = self.trace_epochs;
+        preparation.engine = self.engine.clone();
         // Of one run at a time nobody asks what it holds.
-        if self.jobs > 1 {
-            preparation = preparation.with_memory();
-        }
-        let program = super::manifest::program().map_err(RunError::Program)?;
+        preparation.memory = self.jobs > 1;
+        let program = super::manifest::program().map_err(Error::Program)?;
         let mut manifest = Manifest::new(
             &program,
             self.experiment,
@@ -135,7 +133,7 @@ impl Runner<'_> {
         } = self.engine.agree(
             self.prepare(&mut grid, &mut preparation, &mut manifest),
             |prepared| prepared.digest.clone(),
-            RunError::is_input,
+            Error::is_input,
         )?;
 
         if self.engine.leads()
@@ -173,36 +171,30 @@ impl Runner<'_> {
         };
         self.train_until_decided(&mut jobs, &mut grid, &mut preparation, &mut state)?;
         progress.end();
-        let State {
-            manifest,
-            mut notes,
-            collected,
-            model,
-            mut failures,
-            ..
-        } = state;
-        failures.sort_by_key(|(place, _)| *place);
-        let mut tables = collected.into_tables();
+        state.failures.sort_by_key(|(place, _)| *place);
+        let mut tables = std::mem::take(&mut state.collected).into_tables();
         tables.claims = self.claims(&tables.runs);
+        let notes = &mut state.notes;
         notes.extend(grid::notes(&jobs));
         notes.extend(self.experiment.note_on_nvlink());
         notes.extend(self.experiment.note_on_server());
         notes.extend(self.notes(&tables));
         if self.part.is_none() {
-            let (claims, sets) = (&self.experiment.claims, manifest.test_sets());
-            notes.extend(resolution::notes(claims, &tables.runs, sets));
-            notes.extend(alike::notes_on_claims(claims, &tables.runs));
+            let (claims, sets) = (&self.experiment.claims, state.manifest.test_sets());
+            notes.extend(sentences::on_claims(claims, &tables.runs, sets));
         }
-        self.write(&tables, &manifest, started, model, &notes, true)?;
+        self.write(&state, &tables, true)?;
         if self.engine.leads() && !self.resume {
             self.forget_all_but(&jobs)?;
         }
         Ok(Summary {
             tables,
             elapsed: started.elapsed(),
-            model,
-            notes,
-            failures: failures.into_iter().map(|(_, failure)| failure).collect(),
+            model: state.model,
+            notes: state.notes,
+            failures: (state.failures.into_iter())
+                .map(|(_, failure)| failure)
+                .collect(),
         })
     }
 
@@ -215,7 +207,7 @@ impl Runner<'_> {
         mut items: Vec<Item<'a>>,
         preparation: &mut Preparation<'_>,
         state: &mut State<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         // What is there already comes first: tables that are written on the way have all of it.
         items.sort_by_key(|(.., run)| !run.kept);
         let cells = items.iter().map(|(cell, ..)| cell + 1).max();
@@ -261,7 +253,7 @@ impl Runner<'_> {
         (cell, job, run): Item<'_>,
         ended: Result<Ended, Failing>,
         (took, marks): (Option<Duration>, bool),
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         // Of a run that was kept nothing was to come.
         let left = match took {
             Some(_) => (state.outlook).ended(&job.cell.name, took.filter(|_| ended.is_ok())),
@@ -282,7 +274,7 @@ impl Runner<'_> {
                     runs: row.map(|row| *row).into_iter().collect(),
                     ..Tables::default()
                 };
-                let failure = RunError::Failed {
+                let failure = Error::Failed {
                     cell: job.cell.name.clone(),
                     seed: run.seed,
                     source: Box::new(error),
@@ -301,17 +293,9 @@ impl Runner<'_> {
         }
         state.collected.put((cell, run.place), rows);
         if !goes_on || (!run.kept && state.pace.is_due(marks)) {
-            let State {
-                manifest,
-                notes,
-                started,
-                collected,
-                model,
-                pace,
-                ..
-            } = state;
-            let tables = collected.tables();
-            pace.time(|| self.write(tables, manifest, *started, *model, notes, false))?;
+            let begun = Instant::now();
+            self.write(state, state.collected.tables(), false)?;
+            state.pace = Pace::after(begun);
         }
         match failure {
             Some(failure) if !goes_on => Err(failure),
@@ -326,12 +310,12 @@ impl Runner<'_> {
     }
 
     /// Removes the finished runs of other settings and other programs.
-    fn forget_all_but(&self, jobs: &[Job<'_>]) -> Result<(), RunError> {
+    fn forget_all_but(&self, jobs: &[Job<'_>]) -> Result<(), Error> {
         let runs = jobs.iter().flat_map(|job| &job.runs);
         let addresses: Vec<Address> = runs.map(|run| run.address.clone()).collect();
         Archive::of(&self.out)
             .keep_only(&addresses)
-            .map_err(RunError::folder(&self.out))
+            .map_err(Error::folder(&self.out))
     }
 
     /// What a reader of these tables should see beside the figures.
@@ -352,10 +336,7 @@ impl Runner<'_> {
         if let Some(looks) = statistics.looks {
             notes.push(seeds_taken(claims, &tables.runs, statistics, looks));
         }
-        notes.extend(super::manifest::notes(tables));
-        if !is_smoke(self.experiment) {
-            notes.extend(rising::note(tables));
-        }
+        notes.extend(sentences::of_results(tables, is_smoke(self.experiment)));
         notes
     }
 
@@ -366,7 +347,7 @@ impl Runner<'_> {
         grid: &mut Grid<'a>,
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
-    ) -> Result<Prepared<'a>, RunError> {
+    ) -> Result<Prepared<'a>, Error> {
         if self.engine.leads() {
             folder::free(&self.out, &self.experiment.name)?;
         }
@@ -384,9 +365,9 @@ impl Runner<'_> {
     }
 
     /// Whether runs do not disturb each other.
-    fn may_run_beside(&self, jobs: &[Job<'_>]) -> Result<(), RunError> {
+    fn may_run_beside(&self, jobs: &[Job<'_>]) -> Result<(), Error> {
         match jobs.iter().find(|job| job.measured) {
-            Some(job) if self.jobs > 1 => Err(RunError::from(SimError::Input(format!(
+            Some(job) if self.jobs > 1 => Err(Error::from(SimError::Input(format!(
                 "--jobs {}: compute of cell \"{}\" is measured, and runs beside each other would disturb each other's times; leave --jobs \
                  out, or let [compute] timing = {{ profile = \"…\" }} model compute",
                 self.jobs, job.cell.name
@@ -403,27 +384,20 @@ impl Runner<'_> {
         judge(&self.experiment.claims, runs, &self.experiment.statistics)
     }
 
-    fn write(
-        &self,
-        tables: &Tables,
-        manifest: &Manifest,
-        started: Instant,
-        model: Duration,
-        notes: &[String],
-        complete: bool,
-    ) -> Result<(), RunError> {
+    fn write(&self, state: &State<'_>, tables: &Tables, complete: bool) -> Result<(), Error> {
         if !self.engine.leads() {
             return Ok(());
         }
         tables.write(&self.out)?;
-        manifest
-            .write(&self.out, started.elapsed(), model, notes, complete)
-            .map_err(RunError::folder(&self.out))
+        let (elapsed, notes) = (state.started.elapsed(), &state.notes);
+        (state.manifest)
+            .write(&self.out, elapsed, state.model, notes, complete)
+            .map_err(Error::folder(&self.out))
     }
 
     /// Whether the other runs go on after a failure. Where one result cannot be written, none can.
     const fn goes_on_after(&self, failure: &Error) -> bool {
-        self.keep_going && !matches!(failure, Error::Run(_))
+        self.keep_going && !matches!(failure, Error::Tables(_))
     }
 }
 

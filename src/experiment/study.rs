@@ -10,10 +10,9 @@ use crate::graph::{
     Csr, DatasetSpec, GraphError, Known, PartitionMethod, PartitionSpec, SplitSpec, SyntheticSpec,
 };
 use crate::rng::{Purpose, stream};
-use crate::study::{Design, Estimator, Problem, Toy};
+use crate::study::{Design, Estimator, Problem, Summary, Toy};
 
-/// One estimator under one design. Lengths are in lengths of the full gradient; see
-/// [`Summary`](crate::study::Summary).
+/// One estimator under one design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct EstimatorRow {
     /// Name of the graph.
@@ -32,26 +31,9 @@ pub(crate) struct EstimatorRow {
     pub exact: bool,
     /// Name of the estimator.
     pub estimator: String,
-    /// Length of the bias.
-    pub bias: f64,
-    /// Its standard error; 0 if exact.
-    pub(crate) bias_error: f64,
-    /// Standard deviation.
-    pub(crate) sd: f64,
-    /// Its standard error; 0 if exact.
-    pub(crate) sd_error: f64,
-    /// Root mean squared error.
-    pub(crate) rmse: f64,
-    /// Its standard error; 0 if exact.
-    pub(crate) rmse_error: f64,
-    /// Cosine between the mean estimate and the full gradient.
-    pub cosine: f64,
-    /// Root mean squared error after the best constant factor.
-    pub(crate) scaled_rmse: f64,
-    /// The best share of this estimate in a mixture with the unweighted one.
-    pub(crate) best_lambda: f64,
-    /// Root mean squared error of that mixture.
-    pub(crate) best_rmse: f64,
+    /// What was found of it.
+    #[serde(flatten)]
+    pub summary: Summary,
 }
 
 /// Measures every estimator under every design on every graph; `progress` hears of each design
@@ -88,7 +70,7 @@ pub(crate) fn estimate(
                     let found =
                         problem.measure(&design, halo, &study.estimators, study.sampling)?;
                     let all = labels.iter().zip(&found.estimators);
-                    rows.extend(all.map(|(label, summary)| EstimatorRow {
+                    rows.extend(all.map(|(label, &summary)| EstimatorRow {
                         graph: graph.clone(),
                         design: spec.label(),
                         workers,
@@ -97,16 +79,7 @@ pub(crate) fn estimate(
                         outcomes: found.outcomes,
                         exact: found.exact,
                         estimator: label.clone(),
-                        bias: summary.bias.value,
-                        bias_error: summary.bias.error.unwrap_or(0.0),
-                        sd: summary.sd.value,
-                        sd_error: summary.sd.error.unwrap_or(0.0),
-                        rmse: summary.rmse.value,
-                        rmse_error: summary.rmse.error.unwrap_or(0.0),
-                        cosine: summary.cosine,
-                        scaled_rmse: summary.scaled_rmse,
-                        best_lambda: summary.best_lambda,
-                        best_rmse: summary.best_rmse,
+                        summary,
                     }));
                 }
             }

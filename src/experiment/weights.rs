@@ -7,7 +7,7 @@ use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, WriteNpzError};
 
 use super::config::Experiment;
-use super::error::{Error, RunError};
+use super::error::Error;
 use super::prepare::Preparation;
 use super::trace::RunNames;
 use crate::atomic;
@@ -29,7 +29,7 @@ pub(crate) fn write_weights(
             let initial = preparation.fit(cell, seed)?.training.initial();
             let path = out.join(names.name(&cell.name, seed, "npz"));
             let written = npz(&initial).and_then(|bytes| atomic::write_bytes(&path, &bytes));
-            written.map_err(RunError::folder(&path))?;
+            written.map_err(Error::folder(&path))?;
             files.push(path);
         }
     }

@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
     fn attempt(&self, address: &str, job: &Job<'_>) -> Result<(), Failed> {
         let mut have = length(job.part);
         let tag = Tag::of(job.part);
-        if have > 0 && !tag.is_of(address) {
+        if have > 0 && tag.address != address {
             // Another server's file may differ where this one's would go on.
             fs::remove_file(job.part).map_err(writing(job.part))?;
             have = 0;
@@ -193,8 +193,8 @@ impl<'a> Client<'a> {
             request = request.header(header::RANGE, format!("bytes={have}-"));
             // Without one the server goes on in whatever it has now: then the sum of the whole must
             // tell.
-            if let Some(version) = tag.version() {
-                request = request.header(header::IF_RANGE, version);
+            if !tag.version.is_empty() {
+                request = request.header(header::IF_RANGE, &tag.version);
             }
         }
         // A proxy would look for this machine's own address on itself.
@@ -308,6 +308,12 @@ fn wrong(part: &Path, what: String) -> Failed {
     Failed::Here(what)
 }
 
+/// Where what is here is of no use: it is deleted, and this address tried again.
+fn anew(part: &Path, what: &str) -> Failed {
+    let _ = fs::remove_file(part);
+    Failed::Now(what.to_owned(), None)
+}
+
 fn broke(error: &std::io::Error, have: u64) -> String {
     format!("broke off after {have} bytes ({error})")
 }
@@ -339,20 +345,11 @@ fn promise(response: &Response<Body>, have: u64, job: &Job<'_>) -> Result<Promis
             let range = of(header::CONTENT_RANGE).and_then(content_range);
             match range {
                 Some((start, whole)) if start == have => Ok(Promise { start, whole }),
-                _ => {
-                    let _ = fs::remove_file(job.part);
-                    Err(Failed::Now(
-                        "sent another part than was asked for".to_owned(),
-                        None,
-                    ))
-                }
+                _ => Err(anew(job.part, "sent another part than was asked for")),
             }
         }
         // What is here is longer than the file has become: from the start, then.
-        StatusCode::RANGE_NOT_SATISFIABLE => {
-            let _ = fs::remove_file(job.part);
-            Err(Failed::Now("has no part to go on with".to_owned(), None))
-        }
+        StatusCode::RANGE_NOT_SATISFIABLE => Err(anew(job.part, "has no part to go on with")),
         _ if later.contains(&status) || status.is_server_error() => {
             let wait = of(header::RETRY_AFTER).and_then(|wait| wait.parse().ok());
             Err(Failed::Now(
@@ -426,14 +423,6 @@ impl Tag {
             version: version.to_owned(),
             path,
         }
-    }
-
-    fn is_of(&self, address: &str) -> bool {
-        self.address == address
-    }
-
-    fn version(&self) -> Option<&str> {
-        (!self.version.is_empty()).then_some(&*self.version)
     }
 
     /// Keeps the version of what is about to come.

@@ -1,7 +1,7 @@
 //! Archives: regular files within one folder, no more bytes than declared, nothing else.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -172,11 +172,18 @@ impl Unpacking<'_> {
         let file = File::create_new(&place).map_err(writing)?;
         let mut out = BufWriter::new(&file);
         // One byte more tells whether there is more.
-        let found = match copy(&mut content.take(size.saturating_add(1)), &mut out) {
-            Ok(found) => found,
-            Err(Failed::Reading(error)) => return Err(self.broken(&error)),
-            Err(Failed::Writing(error)) => return Err(writing(error)),
-        };
+        let mut content = content.take(size.saturating_add(1));
+        let (mut buffer, mut found) = (vec![0; 1 << 16], 0);
+        loop {
+            let read = content
+                .read(&mut buffer)
+                .map_err(|error| self.broken(&error))?;
+            if read == 0 {
+                break;
+            }
+            out.write_all(&buffer[..read]).map_err(writing)?;
+            found += read as u64;
+        }
         if found != size {
             let more = if found > size { "more" } else { "fewer" };
             let name = name.display();
@@ -191,27 +198,10 @@ impl Unpacking<'_> {
     }
 }
 
-/// Which side of a copy failed.
-enum Failed {
-    Reading(io::Error),
-    Writing(io::Error),
-}
-
-fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<u64, Failed> {
-    let mut buffer = vec![0; 1 << 16];
-    let mut all = 0;
-    loop {
-        let read = from.read(&mut buffer).map_err(Failed::Reading)?;
-        if read == 0 {
-            return Ok(all);
-        }
-        to.write_all(&buffer[..read]).map_err(Failed::Writing)?;
-        all += read as u64;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use zip::ZipWriter;

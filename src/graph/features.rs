@@ -176,6 +176,14 @@ impl Features {
         matches!(self, Self::Dense { .. } | Self::Coded(_))
     }
 
+    /// Whether values are here, and not only how many of each row are stored.
+    pub(crate) fn has_values(&self) -> bool {
+        match self {
+            Self::Sparse(rows) => rows.offsets.last() == Some(&rows.values.len()),
+            Self::Dense { .. } | Self::Coded(_) => true,
+        }
+    }
+
     /// Whether the values are in a file, and not in memory.
     pub(crate) const fn is_mapped(&self) -> bool {
         matches!(self, Self::Coded(rows) if rows.is_mapped())

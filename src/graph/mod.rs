@@ -79,7 +79,7 @@ pub(crate) use larger::Room;
 pub(crate) use lists::Lists;
 pub(crate) use loaders::all_arrays;
 pub use metric::{Metric, Task, TaskSpec};
-pub(crate) use partition::CONCENTRATIONS;
+pub(crate) use partition::MOST_WORKERS;
 pub use partition::{CutPart, EdgeMethod, Known, Partition, VertexCut};
 pub use peers::Peers;
 pub(crate) use peers::places;

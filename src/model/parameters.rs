@@ -89,15 +89,9 @@ pub fn parameter_shapes<M: Module>(module: &M) -> Vec<Vec<usize>> {
 
 /// Number of parameters of a module.
 pub fn parameter_count<M: Module>(module: &M) -> usize {
-    struct Count(usize);
-    impl ModuleVisitor for Count {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.0 += param.val().shape().num_elements();
-        }
-    }
-    let mut count = Count(0);
-    module.visit(&mut count);
-    count.0
+    let shapes = parameter_shapes(module);
+    let sizes = shapes.iter().map(|shape| shape.iter().product::<usize>());
+    sizes.sum()
 }
 
 /// The module with other parameters.

@@ -1,5 +1,7 @@
 //! Operations and bytes of a layer, for modelled compute time.
 
+use derive_more::with_trait::{Add, Mul};
+
 use super::layer::sums_first;
 use super::{Aggregation, LayerSpec, ModelKind, ModelSpec};
 use crate::graph::Features;
@@ -98,7 +100,7 @@ impl InputShape {
 }
 
 /// Arithmetic and memory traffic of a piece of work.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Add, Mul)]
 pub struct Work {
     /// Floating-point operations; a multiply-add is two.
     pub operations: f64,
@@ -106,28 +108,6 @@ pub struct Work {
     pub bytes: f64,
     /// Kernels that are started: one for each product, aggregation and pass.
     pub launches: f64,
-}
-
-impl std::ops::Add for Work {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            operations: self.operations + other.operations,
-            bytes: self.bytes + other.bytes,
-            launches: self.launches + other.launches,
-        }
-    }
-}
-
-impl std::ops::Mul<f64> for Work {
-    type Output = Self;
-    fn mul(self, times: f64) -> Self {
-        Self {
-            operations: self.operations * times,
-            bytes: self.bytes * times,
-            launches: self.launches * times,
-        }
-    }
 }
 
 impl Work {

@@ -17,7 +17,7 @@ pub struct Message {
 ///
 /// Both ends know from the boundary plan who sends to whom, so nobody waits for a worker that has
 /// nothing to say and no synchronisation beyond the messages themselves takes place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outbox {
     /// What the messages carry.
     pub kind: TrafficKind,

@@ -34,8 +34,8 @@ pub struct FlowResult {
 }
 
 impl FlowResult {
-    /// Wire bits over the time from start to finish, latency included; infinite for a flow that
-    /// takes no time.
+    /// Wire bits over the time from start to finish, latency included. Of a flow that takes no time
+    /// infinite, and not a number if it is also of no bytes.
     pub(crate) fn mean_rate_bps(&self) -> f64 {
         self.wire.0 as f64 * 8.0 / (self.finish - self.start).0
     }
@@ -59,41 +59,24 @@ pub fn run_flows(
         topology.check_route(flow.from, flow.to)?;
     }
     let mut fabric = Fabric::new(Arc::clone(topology), framing);
-    let mut results: Vec<FlowResult> = flows
-        .iter()
-        .map(|&FlowSpec { bytes, start, .. }| FlowResult {
-            wire: framing.wire(bytes),
-            start,
-            finish: start,
-        })
-        .collect();
-    let number: BTreeMap<FlowId, usize> = flows
-        .iter()
-        .enumerate()
-        .map(
-            |(
-                number,
-                &FlowSpec {
-                    from,
-                    to,
-                    bytes,
-                    start,
-                },
-            )| {
-                (
-                    fabric.send(Transfer {
-                        from,
-                        to,
-                        channel: None,
-                        order: 0,
-                        payload: bytes,
-                        start,
-                    }),
-                    number,
-                )
-            },
-        )
-        .collect();
+    let mut results = Vec::with_capacity(flows.len());
+    let mut number: BTreeMap<FlowId, usize> = BTreeMap::new();
+    for flow in flows {
+        let id = fabric.send(Transfer {
+            from: flow.from,
+            to: flow.to,
+            channel: None,
+            order: 0,
+            payload: flow.bytes,
+            start: flow.start,
+        });
+        number.insert(id, results.len());
+        results.push(FlowResult {
+            wire: framing.wire(flow.bytes),
+            start: flow.start,
+            finish: flow.start,
+        });
+    }
     while let Some(deliveries) = fabric.advance() {
         for delivery in deliveries {
             results[number[&delivery.flow]].finish = delivery.time;

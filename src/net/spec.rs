@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{AllReduceChoice, Bandwidth, Bytes, ExchangeKind, Jitter, Seconds};
 use crate::defaults::count;
+use crate::names::rows;
 
 /// The `[network]` section: a preset, a topology described here, or a preset with changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -122,37 +123,16 @@ pub enum TopologyKind {
 
 impl TopologyKind {
     /// All of them with what they are, for lists.
-    pub(crate) const ALL: [(&'static str, &'static str); 8] = [
-        (
-            "star",
-            "one switch that never blocks, a NIC for each worker; the default",
-        ),
-        (
-            "racks",
-            "`racks` stars, each with an `uplink` that its workers share",
-        ),
-        (
-            "ring",
-            "a cable from each worker to the next; messages go the shorter way",
-        ),
-        (
-            "regions",
-            "stars far from each other: `regions` has latencies and a bandwidth between them",
-        ),
-        (
-            "fat-tree",
-            "a `fat_tree` of equal switches in three levels, with an `uplink` from each to those above",
-        ),
-        (
-            "dragonfly",
-            "groups of routers, all joined, with a cable between any two groups: `dragonfly`",
-        ),
-        (
-            "edge",
-            "clients with `up` and `down`, joined by the links of a `server` side",
-        ),
-        ("custom", "[[network.link]] and [[network.route]]"),
-    ];
+    pub(crate) const ALL: [(&'static str, &'static str); 8] = rows! {
+        "star": "one switch that never blocks, a NIC for each worker; the default",
+        "racks": "`racks` stars, each with an `uplink` that its workers share",
+        "ring": "a cable from each worker to the next; messages go the shorter way",
+        "regions": "stars far from each other: `regions` has latencies and a bandwidth between them",
+        "fat-tree": "a `fat_tree` of equal switches in three levels, with an `uplink` from each to those above",
+        "dragonfly": "groups of routers, all joined, with a cable between any two groups: `dragonfly`",
+        "edge": "clients with `up` and `down`, joined by the links of a `server` side",
+        "custom": "[[network.link]] and [[network.route]]",
+    };
 }
 
 /// What stands under `link`: one description for all, or a list of links with names.

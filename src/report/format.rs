@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use crate::digits::trimmed;
 pub(crate) use crate::digits::{bytes, counted, digits, seconds};
 use crate::experiment::Projection;
 use crate::experiment::statistics::Summary;
@@ -91,7 +92,7 @@ pub(crate) fn quantity(value: f64) -> String {
         _ => 4,
     };
     let text = format!("{value:.decimals$}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = trimmed(&text);
     // Small negative numbers round to it.
     if text == "-0" {
         "0".into()

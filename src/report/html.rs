@@ -12,6 +12,7 @@ use super::recipe::recipe;
 use super::series::{self, Entrant};
 use super::story;
 use super::tables::{self, Table};
+use crate::digits::counted;
 use crate::experiment::rows::{ClaimRow, ClaimVerdict, RunRow, distinct};
 use crate::experiment::statistics::Statistics;
 
@@ -183,7 +184,7 @@ impl Page<'_> {
                 let model = format!(
                     "{}, {}, {} hidden",
                     run.model,
-                    format::counted(run.layers, "layer"),
+                    counted(run.layers, "layer"),
                     run.hidden
                 );
                 // Of a run that failed they are not known.
@@ -194,13 +195,7 @@ impl Page<'_> {
         );
         add(
             "Partition",
-            of(|run| {
-                format!(
-                    "{}, {}",
-                    run.partitioner,
-                    format::counted(run.workers, "worker")
-                )
-            }),
+            of(|run| format!("{}, {}", run.partitioner, counted(run.workers, "worker"))),
         );
         add("Cut", self.cuts());
         let config = &self.manifest["config"];
@@ -277,7 +272,7 @@ fn machine(machine: &Value) -> String {
     parts.extend(
         machine["cores"]
             .as_u64()
-            .map(|cores| format!("{cores} cores")),
+            .map(|cores| counted(cores, "core")),
     );
     parts.extend(
         machine["memory_bytes"]

@@ -153,7 +153,7 @@ pub(crate) fn build(
         page.render()?.as_bytes(),
     )?);
     // Last, so that a report that fails on the way leaves what an earlier one made.
-    remove_stale(folder, &written)?;
+    remove(&files(folder), &written)?;
     Ok(Written {
         files: written,
         notes,
@@ -204,7 +204,11 @@ fn write_tables(
     let mut written = Vec::new();
     for table in all {
         let table = table.borrow();
-        for (extension, text) in tables::files(table) {
+        let texts = [
+            ("md", tables::markdown(table)),
+            ("tex", tables::latex(table)),
+        ];
+        for (extension, text) in texts {
             let name = format!("tables/{}.{extension}", table.name);
             written.push(write_file(folder, &name, text.as_bytes())?);
         }
@@ -214,7 +218,6 @@ fn write_tables(
 
 /// All files that a report may consist of, whether they are there or not.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    // By name and not by pattern: whatever else lies in the folder is not the report's to remove.
     let tables = [
         "summary",
         "traffic",
@@ -223,15 +226,25 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
         "budgets",
         "budget-winners",
     ];
-    let tables = tables.map(|name| [format!("tables/{name}.md"), format!("tables/{name}.tex")]);
-    let figures = figure_kinds()
-        .into_iter()
-        .map(|kind| [format!("figures/{kind}.svg"), format!("figures/{kind}.png")]);
-    let names = tables.into_iter().chain(figures).flatten();
-    names
-        .chain(["report.html".to_owned()])
-        .map(|name| folder.join(name))
-        .collect()
+    let mut files = files_of(folder, &figure_kinds(), &tables);
+    files.push(folder.join("report.html"));
+    files
+}
+
+/// The files of figures and tables of these names. By name and not by pattern: whatever else lies
+/// in the folder is not the report's to remove.
+fn files_of(folder: &Path, figures: &[&str], tables: &[&str]) -> Vec<PathBuf> {
+    let both = |(of, names, extensions): (&str, &[&str], [&str; 2])| -> Vec<PathBuf> {
+        let file = |name: &&str| extensions.map(|end| folder.join(format!("{of}/{name}.{end}")));
+        names.iter().flat_map(file).collect()
+    };
+    [
+        ("figures", figures, ["svg", "png"]),
+        ("tables", tables, ["md", "tex"]),
+    ]
+    .into_iter()
+    .flat_map(both)
+    .collect()
 }
 
 /// The target accuracy of all cells; `None` if there is none, or more than one.
@@ -272,11 +285,6 @@ fn write_figure(folder: &Path, figure: &Figure) -> Result<(String, [PathBuf; 2])
     let first = write_file(folder, &name("svg"), svg.as_bytes())?;
     let second = write_file(folder, &name("png"), &figure.png().map_err(failed)?)?;
     Ok((svg, [first, second]))
-}
-
-/// Removes what an earlier report left and this one did not write.
-fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
-    remove(&files(folder), written)
 }
 
 /// Removes those of the files that are there and were not written.

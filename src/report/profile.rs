@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::ReportError;
 use super::looks::Look;
 use super::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
-use super::{ReportError, write_file};
+use crate::atomic;
 use crate::graph::DataProfile;
 
 /// What a figure is written as.
@@ -38,8 +39,6 @@ pub(crate) fn write_degrees(
     profile: &DataProfile,
 ) -> Result<(), ReportError> {
     let figure = figure(profile);
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let content = match drawing {
         Drawing::Png => figure.png().map_err(|message| ReportError::Draw {
             kind: figure.kind,
@@ -47,7 +46,10 @@ pub(crate) fn write_degrees(
         })?,
         Drawing::Svg => figure.svg().into_bytes(),
     };
-    write_file(folder, &name, &content).map(|_| ())
+    atomic::write_bytes(path, &content).map_err(|source| ReportError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn figure(profile: &DataProfile) -> Figure {

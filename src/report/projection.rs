@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::figures::projected;
-use super::{ReportError, html, remove, series, write_figure, write_file, write_tables};
+use super::{ReportError, files_of, html, remove, series, write_figure, write_file, write_tables};
 use crate::experiment::rows::{Measured, RunRow, distinct};
 use crate::experiment::{Beside, Experiment, Notes, Projection, Verdicts};
 
@@ -86,23 +86,11 @@ pub(crate) fn build(folder: &Path, made: &Projected) -> Result<Vec<PathBuf>, Rep
         }),
     };
     written.push(write_file(folder, PAGE, page.render()?.as_bytes())?);
-    remove(&files(folder), &written)?;
+    remove(
+        &files_of(folder, &projected::KINDS, &tables::NAMES),
+        &written,
+    )?;
     Ok(written)
-}
-
-/// All files that it may consist of.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let both = |(of, names, extensions): (&str, &[&str], [&str; 2])| -> Vec<PathBuf> {
-        let file = |name: &&str| extensions.map(|end| folder.join(format!("{of}/{name}.{end}")));
-        names.iter().flat_map(file).collect()
-    };
-    [
-        ("figures", &projected::KINDS[..], ["svg", "png"]),
-        ("tables", &tables::NAMES[..], ["md", "tex"]),
-    ]
-    .into_iter()
-    .flat_map(both)
-    .collect()
 }
 
 /// The mean epoch of a training, as a run of one.

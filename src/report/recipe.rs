@@ -73,14 +73,11 @@ fn enough_seeds(manifest: &Value) -> Option<String> {
 /// it says nothing of them.
 fn without_networks(sweep: &Value) -> Option<String> {
     let sweep = sweep.as_object()?;
-    let of_network = |key: &&String| section(key) == "network";
-    if !sweep.keys().any(|key| of_network(&key)) {
+    let mut rest = sweep.clone();
+    rest.retain(|key, _| section(key) != "network");
+    if rest.len() == sweep.len() {
         return None;
     }
-    let rest = sweep.iter().filter(|(key, _)| !of_network(key));
-    let rest: serde_json::Map<String, Value> = rest
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
     // JSON has null, which TOML has not; a sweep that was read has none.
     let rest: toml::Value = serde_json::from_value(Value::Object(rest)).ok()?;
     Some(format!("sweep={rest}"))

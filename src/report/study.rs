@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use super::looks;
 use super::plot::{Axis, Curves, Figure, Headed, Panel, Series, Spot, Unit};
 use super::tables::{Entry, Table, columns, markdown};
@@ -42,42 +44,25 @@ pub(crate) fn write_estimator(
     Ok(written)
 }
 
+/// All rows; no name has a comma or a quote in it.
 fn csv(rows: &[EstimatorRow]) -> String {
-    let mut text = "graph,design,workers,halo,coverage,outcomes,exact,estimator,bias,bias_error,sd,sd_error,rmse,rmse_error,\
-                    cosine,scaled_rmse,best_lambda,best_rmse\n"
-        .to_owned();
-    for row in rows {
-        // No name has a comma or a quote in it.
-        let EstimatorRow {
-            graph,
-            design,
-            workers,
-            halo,
-            outcomes,
-            exact,
-            estimator,
-            ..
-        } = row;
-        let numbers = [
-            row.bias,
-            row.bias_error,
-            row.sd,
-            row.sd_error,
-            row.rmse,
-            row.rmse_error,
-            row.cosine,
-            row.scaled_rmse,
-            row.best_lambda,
-            row.best_rmse,
-        ]
-        .map(|number| format!("{number:.6}"));
-        let numbers = numbers.join(",");
-        text += &format!(
-            "{graph},{design},{workers},{halo},{:.6},{outcomes},{exact},{estimator},{numbers}\n",
-            row.coverage
-        );
-    }
-    text
+    let fields = |row| match serde_json::to_value(row) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => {
+            format!("{:.6}", number.as_f64().unwrap_or(0.0))
+        }
+        other => other.to_string(),
+    };
+    let header = (rows.first()).map(|row| fields(row).keys().cloned().collect::<Vec<_>>());
+    let lines = rows
+        .iter()
+        .map(|row| fields(row).values().map(text).collect::<Vec<_>>());
+    let lines = header.into_iter().chain(lines);
+    lines.map(|line| line.join(",") + "\n").collect()
 }
 
 fn all(rows: &[EstimatorRow]) -> Table {
@@ -101,13 +86,13 @@ fn all(rows: &[EstimatorRow]) -> Table {
                 row.outcomes.to_string()
             }),
             Entry::new(&row.estimator),
-            sampled(row.bias, row.bias_error),
-            sampled(row.sd, row.sd_error),
-            sampled(row.rmse, row.rmse_error),
-            Entry::new(format!("{:.4}", row.cosine)),
-            Entry::new(format!("{:.3}", row.scaled_rmse)),
-            Entry::new(format!("{:.2}", row.best_lambda)),
-            Entry::new(format!("{:.3}", row.best_rmse)),
+            sampled(row.summary.bias, row.summary.bias_error),
+            sampled(row.summary.sd, row.summary.sd_error),
+            sampled(row.summary.rmse, row.summary.rmse_error),
+            Entry::new(format!("{:.4}", row.summary.cosine)),
+            Entry::new(format!("{:.3}", row.summary.scaled_rmse)),
+            Entry::new(format!("{:.2}", row.summary.best_lambda)),
+            Entry::new(format!("{:.3}", row.summary.best_rmse)),
         ]
     };
     Table {
@@ -136,15 +121,18 @@ fn unweighted<'a>(rows: &'a [EstimatorRow], row: &EstimatorRow) -> Option<&'a Es
 }
 
 fn against_none(rows: &[EstimatorRow]) -> Table {
-    let measures: [fn(&EstimatorRow) -> f64; 3] =
-        [|row| row.bias, |row| row.rmse, |row| row.scaled_rmse];
+    let measures: [fn(&EstimatorRow) -> f64; 3] = [
+        |row| row.summary.bias,
+        |row| row.summary.rmse,
+        |row| row.summary.scaled_rmse,
+    ];
     let line = |halo: bool, label: &str| {
         let pairs: Vec<(&EstimatorRow, &EstimatorRow)> = rows
             .iter()
             .filter(|row| row.estimator == label && row.halo == halo)
             .filter_map(|row| Some((row, unweighted(rows, row)?)))
             // Where the unweighted estimate is exact there is no ratio to it.
-            .filter(|(_, plain)| plain.rmse > NOTHING && plain.bias > NOTHING)
+            .filter(|(_, plain)| plain.summary.rmse > NOTHING && plain.summary.bias > NOTHING)
             .collect();
         if pairs.is_empty() {
             return None;
@@ -243,8 +231,8 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
     // Rows of a graph follow each other.
     graphs.dedup();
     let measures: [Measure; 2] = [
-        ("bias", |row| (row.bias, row.bias_error)),
-        ("error", |row| (row.rmse, row.rmse_error)),
+        ("bias", |row| (row.summary.bias, row.summary.bias_error)),
+        ("error", |row| (row.summary.rmse, row.summary.rmse_error)),
     ];
     // Side by side what differs in the halo alone.
     let panels = graphs.into_iter().flat_map(|graph| {
@@ -273,6 +261,7 @@ fn figure(rows: &[EstimatorRow], wanted: &[Estimator]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::Summary;
 
     fn row(estimator: &str, workers: usize, bias: f64) -> EstimatorRow {
         EstimatorRow {
@@ -284,16 +273,18 @@ mod tests {
             outcomes: 100,
             exact: workers == 2,
             estimator: estimator.into(),
-            bias,
-            bias_error: if workers == 2 { 0.0 } else { 0.01 },
-            sd: 0.3,
-            sd_error: 0.0,
-            rmse: (bias * bias + 0.09).sqrt(),
-            rmse_error: 0.0,
-            cosine: 0.9,
-            scaled_rmse: 0.25,
-            best_lambda: 0.5,
-            best_rmse: 0.2,
+            summary: Summary {
+                bias,
+                bias_error: if workers == 2 { 0.0 } else { 0.01 },
+                sd: 0.3,
+                sd_error: 0.0,
+                rmse: (bias * bias + 0.09).sqrt(),
+                rmse_error: 0.0,
+                cosine: 0.9,
+                scaled_rmse: 0.25,
+                best_lambda: 0.5,
+                best_rmse: 0.2,
+            },
         }
     }
 
@@ -321,11 +312,18 @@ mod tests {
             text.contains("| 0.250 | 100 | none | 0.400 ± 0.010 |"),
             "{text}"
         );
-        assert_eq!(csv(&rows()).lines().count(), 5);
-        assert!(
-            csv(&rows())
-                .lines()
-                .all(|line| line.split(',').count() == 18)
+        let csv = csv(&rows());
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 5);
+        assert_eq!(
+            lines[0],
+            "graph,design,workers,halo,coverage,outcomes,exact,estimator,bias,bias_error,sd,sd_error,rmse,rmse_error,\
+             cosine,scaled_rmse,best_lambda,best_rmse"
+        );
+        assert_eq!(
+            lines[3],
+            "sbm-60,random,4,false,0.250000,100,false,none,0.400000,0.010000,0.300000,0.000000,0.500000,0.000000,\
+             0.900000,0.250000,0.500000,0.200000"
         );
     }
 
@@ -341,12 +339,8 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_where_everything_is_seen() {
-        assert!(
-            figure(
-                &[row("none", 1, 0.0)].map(|row| EstimatorRow { rmse: 0.0, ..row }),
-                &[Estimator::default()]
-            )
-            .is_none()
-        );
+        let mut exact = row("none", 1, 0.0);
+        exact.summary.rmse = 0.0;
+        assert!(figure(&[exact], &[Estimator::default()]).is_none());
     }
 }

@@ -9,11 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::SimError;
-use super::kernel::{Expected, Kernel, WorkerTimes};
+pub use super::kernel::EngineResults;
+use super::kernel::{Expected, Kernel};
 use super::trace::Trace;
 use crate::net::{
-    AllReduceKind, Collective, Communicator, ExchangeKind, Fabric, Framing, Inbox, Ledger,
-    NetError, Outbox, Pending, PendingCollective, Reduce, Seconds, Topology, Traffic, TrafficKind,
+    AllReduceKind, Collective, Communicator, ExchangeKind, Fabric, Framing, Inbox, NetError,
+    Outbox, Pending, PendingCollective, Reduce, Seconds, Topology, Traffic, TrafficKind,
 };
 
 /// Stack of a worker's thread. Only the pages a worker touches take memory.
@@ -309,16 +310,6 @@ impl Communicator for SimCommunicator {
     }
 }
 
-/// What the engine knows when all workers have ended.
-pub struct EngineResults {
-    /// Each worker's account of time.
-    pub times: Vec<WorkerTimes>,
-    /// Every message.
-    pub ledger: Ledger,
-    /// What the workers did in the first epochs.
-    pub timeline: Trace,
-}
-
 /// Runs `program` on the emulated network: once per worker, or once for the first `actors` of them
 /// alone, which then play the others' parts too.
 ///
@@ -396,12 +387,7 @@ where
         .kernel
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let (times, ledger, timeline) = kernel.into_results();
-    Ok(EngineResults {
-        times,
-        ledger,
-        timeline,
-    })
+    Ok(kernel.into_results())
 }
 
 fn run_worker<P>(

@@ -45,7 +45,7 @@ use self::parcel::{Arrived, Belongs, InFlight, Parcel, Started, from_next};
 use self::relays::Relays;
 use self::route::{Route, Tag, lane};
 pub(super) use self::snapshot::Since;
-pub use self::times::WorkerTimes;
+pub use self::times::{EngineResults, WorkerTimes};
 use super::intervals::Intervals;
 use super::trace::{Doing, Span, Trace};
 use crate::net::{
@@ -54,8 +54,10 @@ use crate::net::{
 };
 
 /// What a worker does right now.
+#[derive(Default)]
 enum Phase {
     /// Holds the turn, or waits for it with nothing else to wait for.
+    #[default]
     Runnable,
     /// Waits for the messages of an exchange, of which so many have not arrived.
     Receiving {
@@ -75,6 +77,7 @@ enum Phase {
     Done,
 }
 
+#[derive(Default)]
 struct Actor {
     phase: Phase,
     clock: Seconds,
@@ -137,21 +140,7 @@ impl Kernel {
             } else {
                 Phase::Done
             },
-            clock: Seconds::ZERO,
-            compute: Seconds::ZERO,
-            set_up: Seconds::ZERO,
-            computes_since: None,
-            epoch: 0,
-            begun: 0,
-            blocked_since: Seconds::ZERO,
-            blocked: Intervals::default(),
-            flights: Intervals::default(),
-            inbox: None,
-            collectives: VecDeque::new(),
-            exchanges: Vec::new(),
-            collected: BTreeMap::new(),
-            exchanged: Vec::new(),
-            shares_taken: 0,
+            ..Actor::default()
         };
         let alone = || vec![1; workers];
         let machines = fabric.topology().groups().unwrap_or_else(alone);

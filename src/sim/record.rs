@@ -183,8 +183,9 @@ pub(super) struct Recorder {
     /// Real time of training before that, of a run that goes on.
     before: Duration,
     /// What since the start is no part of the training.
-    beside: Stopwatch,
-    model: Stopwatch,
+    pub(super) beside: Stopwatch,
+    /// Computing of the model.
+    pub(super) model: Stopwatch,
     parameters: usize,
     coding_errors: BTreeMap<(usize, Lane), CodingError>,
     observer: Observer,
@@ -193,19 +194,21 @@ pub(super) struct Recorder {
 
 /// Real time in which at least one worker did something: several may at once.
 #[derive(Debug, Default)]
-struct Stopwatch {
+pub(super) struct Stopwatch {
     workers: usize,
     since: Option<Instant>,
     ended: Duration,
 }
 
 impl Stopwatch {
-    fn enter(&mut self) {
+    /// A worker begins.
+    pub(super) fn enter(&mut self) {
         self.workers += 1;
         self.since.get_or_insert_with(Instant::now);
     }
 
-    fn leave(&mut self) {
+    /// A worker ends.
+    pub(super) fn leave(&mut self) {
         self.workers -= 1;
         if self.workers == 0 {
             self.ended = self.total();
@@ -242,15 +245,6 @@ impl Recorder {
         }
     }
 
-    /// A worker begins to compute its model.
-    pub(super) fn enter_model(&mut self) {
-        self.model.enter();
-    }
-
-    pub(super) fn leave_model(&mut self) {
-        self.model.leave();
-    }
-
     /// A worker begins to evaluate, which is computing of the model and no part of the training.
     pub(super) fn enter_evaluation(&mut self) {
         self.model.enter();
@@ -265,15 +259,6 @@ impl Recorder {
     /// Something took so long that is no part of the training, one worker after another.
     pub(super) fn pause(&mut self, took: Duration) {
         self.beside.ended += took;
-    }
-
-    /// A worker begins something else that is no part of the training.
-    pub(super) fn enter_pause(&mut self) {
-        self.beside.enter();
-    }
-
-    pub(super) fn leave_pause(&mut self) {
-        self.beside.leave();
     }
 
     /// Real time of training so far.

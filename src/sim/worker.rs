@@ -287,13 +287,13 @@ impl Worker {
     fn timed<T>(&self, activity: Activity, action: impl FnOnce(&Self) -> T) -> (T, Duration) {
         let of_model = activity == Activity::Model;
         if of_model {
-            self.recorder().enter_model();
+            self.recorder().model.enter();
         }
         let start = Instant::now();
         let result = action(self);
         let took = start.elapsed();
         if of_model {
-            self.recorder().leave_model();
+            self.recorder().model.leave();
         }
         (result, took)
     }

@@ -263,7 +263,7 @@ named! {
 }
 
 /// What `grapevine list strategies` prints.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct StrategyInfo {
     /// Name in experiment files.
     pub name: &'static str,
@@ -276,7 +276,7 @@ pub struct StrategyInfo {
 }
 
 /// One option of a strategy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct OptionInfo {
     /// Key in experiment files.
     pub name: &'static str,

@@ -166,7 +166,7 @@ fn one_worker_estimates_the_full_gradient_to_the_bit_whatever_the_weights() {
                 let found = problem.measure(&design, halo, &estimators, EXACT).unwrap();
                 assert!(found.exact && found.outcomes == 1 && (found.coverage - 1.0).abs() < 1e-12);
                 for (estimator, summary) in estimators.iter().zip(found.estimators) {
-                    assert_eq!(summary.rmse.value, 0.0, "{}", estimator.label());
+                    assert_eq!(summary.rmse, 0.0, "{}", estimator.label());
                 }
             }
         }
@@ -180,12 +180,7 @@ fn two_swept_chunks_are_the_whole_graph() {
         let found = problem
             .measure(&design, false, &all_that_leave_the_whole(), EXACT)
             .unwrap();
-        assert!(
-            found
-                .estimators
-                .iter()
-                .all(|summary| summary.rmse.value < 1e-12)
-        );
+        assert!(found.estimators.iter().all(|summary| summary.rmse < 1e-12));
     }
 }
 
@@ -247,16 +242,15 @@ fn samples_agree_with_exact_sums_within_their_errors() {
             .zip(&exact.estimators)
             .zip(&sampled.estimators)
         {
-            for (e, s) in [
-                (exact.bias, sampled.bias),
-                (exact.sd, sampled.sd),
-                (exact.rmse, sampled.rmse),
+            for (e, s, error) in [
+                (exact.bias, sampled.bias, sampled.bias_error),
+                (exact.sd, sampled.sd, sampled.sd_error),
+                (exact.rmse, sampled.rmse, sampled.rmse_error),
             ] {
                 // Five standard errors, which about one in a million normal deviates exceeds.
-                let error = s.error.unwrap();
                 assert!(
-                    (e.value - s.value).abs() < 5.0 * error + 1e-9,
-                    "{}: {e:?} {s:?}",
+                    (e - s).abs() < 5.0 * error + 1e-9,
+                    "{}: {e} {s} ± {error}",
                     estimator.label()
                 );
             }
@@ -279,13 +273,13 @@ fn bias_variance_and_error_are_a_right_triangle() {
                 .unwrap()
                 .estimators
             {
-                let sides = summary.bias.value.powi(2) + summary.sd.value.powi(2);
-                assert!((sides - summary.rmse.value.powi(2)).abs() < 1e-9);
+                let sides = summary.bias.powi(2) + summary.sd.powi(2);
+                assert!((sides - summary.rmse.powi(2)).abs() < 1e-9);
                 assert!(
-                    summary.best_rmse <= summary.rmse.value + 1e-12
-                        && summary.scaled_rmse <= summary.rmse.value + 1e-12
+                    summary.best_rmse <= summary.rmse + 1e-12
+                        && summary.scaled_rmse <= summary.rmse + 1e-12
                 );
-                assert!(summary.rmse.value.is_finite() && summary.cosine.is_finite());
+                assert!(summary.rmse.is_finite() && summary.cosine.is_finite());
             }
         }
     }
@@ -318,7 +312,7 @@ fn dropping_rho_only_rescales_where_it_is_the_same_for_all_nodes() {
         (plain.cosine - divided.cosine).abs() < 1e-9
             && (plain.scaled_rmse - divided.scaled_rmse).abs() < 1e-9
     );
-    assert!((divided.sd.value - 3.0 * plain.sd.value).abs() < 1e-9);
+    assert!((divided.sd - 3.0 * plain.sd).abs() < 1e-9);
 }
 
 /// Where all neighbours are alike it does not matter which are seen, and the expected weight is all
@@ -349,15 +343,11 @@ fn node_weights_over_their_expectation_are_unbiased_where_neighbours_are_alike()
                 let found = problem.measure(&design, halo, &estimators, EXACT).unwrap();
                 let (undivided, divided) = found.estimators.split_last().unwrap();
                 for (estimator, summary) in estimators.iter().zip(divided) {
-                    assert!(
-                        summary.bias.value < 1e-12,
-                        "{}: {summary:?}",
-                        estimator.label()
-                    );
+                    assert!(summary.bias < 1e-12, "{}: {summary:?}", estimator.label());
                 }
                 let empty = empty_probability(&problem.graph, design.units(), design.inclusion());
                 let misses = !halo && problem.train.iter().any(|&v| empty[v as usize] > 0.0);
-                assert_eq!(undivided.bias.value > 1e-3, misses, "{design:?}");
+                assert_eq!(undivided.bias > 1e-3, misses, "{design:?}");
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::common::{Case, KINDS, assert_close, losses, planned};
 use grapevine::graph::BoundaryPlan;
 use grapevine::net::TrafficKind;
 use grapevine::sim::Outcome;
+use grapevine::strategies::Registry;
 
 const ROWS: [TrafficKind; 3] = [
     TrafficKind::Feature,
@@ -227,5 +228,17 @@ fn options_without_effect_or_sense_are_refused() {
         ("bits = 8\nassign_every = 5", "assign_every"),
     ] {
         assert_eq!(key(text).as_deref(), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn workers_that_sum_gradients_more_than_once_are_not_said_to_agree_at_the_end_alone() {
+    let case = Case::in_batches();
+    for bits in ["4", "\"random\""] {
+        let options = format!("bits = {bits}\ngradients = {{ every = {} }}", case.epochs);
+        let fitted = case.fit(&Registry::builtin(), "adaqp", &options);
+        let training = fitted.expect("it fits");
+        assert!(training.setting().steps().count() > 1);
+        assert!(training.notes().is_empty(), "{:?}", training.notes());
     }
 }

@@ -355,7 +355,7 @@ fn the_walk_names_functions_that_are_there() {
 
 /// Items that the library offers to other crates. Lower it with what goes; raise it for what an author of a strategy, a codec, a
 /// topology or a claim needs, and for nothing else.
-const PUBLIC_ITEMS: usize = 951;
+const PUBLIC_ITEMS: usize = 949;
 
 #[test]
 fn the_public_interface_does_not_grow_unnoticed() {

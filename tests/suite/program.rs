@@ -896,9 +896,12 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         ("arxiv -w 4", &["DATASET", "did you mean ogbn-arxiv?"]),
         (
             "cora -w 2 --file parts.txt",
-            &["--file: goes with --method given alone"],
+            &["--file: goes with `method = \"given\"` only"],
         ),
-        ("cora -w 2 -m given", &["--method: given needs --file"]),
+        (
+            "cora -w 2 -m given",
+            &["--method: \"given\" needs `file` beside it"],
+        ),
         ("cora -w 2 -m given --file nope", &["cannot read nope"]),
         (
             "cora -w 2 -m given --file parts.txt",
@@ -906,11 +909,11 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
         ),
         (
             "cora -w 2 -m dirichlet",
-            &["--method: dirichlet needs --concentration"],
+            &["--method: \"dirichlet\" and `concentration` need each other"],
         ),
         (
             "cora -w 2 --concentration 1",
-            &["--concentration: goes with --method dirichlet alone"],
+            &["--concentration: and `method = \"dirichlet\"` need each other"],
         ),
         (
             "cora -w 2 -m dirichlet --concentration 0",
@@ -927,7 +930,7 @@ fn flags_of_partition_that_do_not_go_together_are_named() {
                 "no node has one class",
             ],
         ),
-        ("cora -w 0", &["--workers: 0", "2708"]),
+        ("cora -w 0", &["--workers: must be at least 1, not 0"]),
         ("cora -w 2 -m met", &["--method", "'metis'"]),
         ("here -w 2 --format planetoi", &["--format", "'planetoid'"]),
         (

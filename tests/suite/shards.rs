@@ -339,6 +339,68 @@ fn a_folder_that_the_program_wrote_is_trained_from_and_its_tables_are_those_of_t
     }
 }
 
+/// What is projected of Cora on two workers, from its shards and from the graph.
+fn projected(more: &str, strategy: &str) -> [serde_json::Value; 2] {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["partition", "cora", "--workers", "2", "--method", "random"];
+    let out = ["--out", "shards", "--shards"];
+    grapevine(folder.path(), &[&arguments[..], &out].concat()).expect(0);
+    let of = |data: &str, partition: &str| {
+        let text = format!(
+            "name = \"x\"\nseeds = [0]\ndataset = {{ {data} }}\nmodel = {{ kind = \"gcn\" }}\n\
+             training = {{ epochs = 3{more} }}\npartition = {{ workers = 2{partition} }}\n\
+             network = {{ preset = \"ethernet-1g\" }}\n\
+             compute = {{ timing = {{ profile = \"t4\" }} }}\n[[strategy]]\n{strategy}\n"
+        );
+        fs::write(folder.path().join("x.toml"), text).expect("it can be written");
+        let found = grapevine(folder.path(), &["project", "x.toml", "--json"]).expect(0);
+        found.json()
+    };
+    [
+        of("shards = \"shards\"", ""),
+        of("name = \"cora\"", ", method = \"random\""),
+    ]
+}
+
+/// The first number under a key, wherever it stands.
+fn first(value: &serde_json::Value, key: &str) -> Option<f64> {
+    match value {
+        serde_json::Value::Object(map) => {
+            let here = map.get(key).and_then(serde_json::Value::as_f64);
+            here.or_else(|| map.values().find_map(|value| first(value, key)))
+        }
+        serde_json::Value::Array(all) => all.iter().find_map(|value| first(value, key)),
+        _ => None,
+    }
+}
+
+#[test]
+fn sparse_shards_are_projected_with_codecs_that_lose_in_mini_batches() {
+    let batch = ", batch = { size = 20, fanouts = [3, 3] }";
+    for strategy in [
+        "kind = \"fixed\"\nexchange = \"input\"",
+        "kind = \"distdgl\"\ncodec = \"top_k\"\nratio = 4",
+        "kind = \"retexo\"\ncodec = \"top_k\"\nratio = 4",
+    ] {
+        let [found, _] = projected(batch, strategy);
+        assert!(first(&found, "memory_bytes").is_some(), "{found}");
+    }
+}
+
+#[test]
+fn values_of_the_halo_count_in_plans_from_shards_where_features_are_resent() {
+    for strategy in [
+        "kind = \"pipe\"\ncache_features = false",
+        "kind = \"bns\"\nshare = 0.5\ncache_features = false",
+    ] {
+        let found = projected("", strategy);
+        let [shards, graph] = found.each_ref().map(|found| first(found, "memory_bytes"));
+        let (shards, graph) = (shards.expect("a number"), graph.expect("a number"));
+        // Which part of the boundary is drawn has not as many values as any other.
+        assert!((shards / graph - 1.0).abs() < 0.01, "{strategy}: {found:?}");
+    }
+}
+
 #[test]
 fn shards_are_of_what_metis_kept_small() {
     for (made, same, other) in [

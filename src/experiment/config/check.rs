@@ -1,6 +1,6 @@
 //! The values that make sense: ranges, and keys that need or exclude each other.
 
-use crate::graph::{CONCENTRATIONS, PartitionMethod, PartitionSpec};
+use crate::graph::{MOST_WORKERS, PartitionSpec};
 use crate::model::{Init, ModelConfig, ModelKind, OptimizerConfig};
 use crate::net::{Bytes, NetError, NetworkSpec, PRESETS, Seconds};
 use crate::sim::TrainingConfig;
@@ -12,9 +12,6 @@ use super::path::KeyPath;
 /// More columns than any layer has had: a slip of the hand beyond, that would ask for all memory
 /// there is.
 const WIDEST: usize = 1 << 16;
-
-/// Most workers: what is kept for each pair of neighbours must have room.
-pub(super) const MOST_WORKERS: usize = 1 << 20;
 
 /// Most layers: beyond that nothing trains.
 const DEEPEST: usize = 1 << 10;
@@ -36,6 +33,13 @@ impl Checks<'_> {
 
     pub(super) fn positive(&self, value: usize, key: &str) -> Result<(), ConfigError> {
         self.that(value >= 1, key, "must be at least 1, not 0")
+    }
+
+    /// A number of workers.
+    pub(super) fn workers(&self, workers: usize) -> Result<(), ConfigError> {
+        self.positive(workers, "workers")?;
+        let message = format!("must be at most {MOST_WORKERS}, not {workers}");
+        self.that(workers <= MOST_WORKERS, "workers", &message)
     }
 
     pub(super) fn columns(&self, hidden: usize) -> Result<(), ConfigError> {
@@ -197,59 +201,8 @@ pub(super) fn training(
 }
 
 pub(super) fn partition(spec: &PartitionSpec, check: &Checks<'_>) -> Result<(), ConfigError> {
-    check.positive(spec.workers, "workers")?;
-    check.that(
-        spec.workers <= MOST_WORKERS,
-        "workers",
-        &format!("must be at most {MOST_WORKERS}, not {}", spec.workers),
-    )?;
-    let given = spec.method == PartitionMethod::Given;
-    check.that(
-        !given || spec.file.is_some(),
-        "method",
-        "\"given\" needs `file` beside it: one worker number per node and line",
-    )?;
-    check.that(
-        given || spec.file.is_none(),
-        "file",
-        "goes with `method = \"given\"` only",
-    )?;
-    check.that(
-        spec.balance.is_empty() || spec.method == PartitionMethod::Metis,
-        "balance",
-        "goes with `method = \"metis\"` only: the other methods know nodes alone; leave it out",
-    )?;
-    check.that(
-        spec.objective.is_none() || spec.method == PartitionMethod::Metis,
-        "objective",
-        "goes with `method = \"metis\"` only: the other methods have one of their own; leave it out",
-    )?;
-    let (key, other) = match spec.concentration {
-        Some(_) => ("concentration", "and `method = \"dirichlet\"`"),
-        None => ("method", "\"dirichlet\" and `concentration`"),
-    };
-    check.that(
-        (spec.method == PartitionMethod::Dirichlet) == spec.concentration.is_some(),
-        key,
-        &format!(
-            "{other} need each other: a number, like 1; the smaller, the more workers differ in their classes"
-        ),
-    )?;
-    if let Some(concentration) = spec.concentration {
-        let holds = CONCENTRATIONS.contains(&concentration);
-        check.range(holds, "concentration", "from 1e-9 to 1e9", concentration)?;
-    }
-    let twice = |(at, balance)| spec.balance[..at].contains(balance);
-    check.that(
-        !spec.balance.iter().enumerate().any(twice),
-        "balance",
-        "has an entry twice; say each of \"nodes\", \"training\" and \"edges\" once at most",
-    )?;
-    check.that(
-        !given || spec.seed.is_none(),
-        "seed",
-        "does nothing with `method = \"given\"`, which draws nothing: leave it out",
-    )
+    spec.check()
+        .or_else(|(key, what)| check.that(false, key, &what))
 }
 
 pub(super) fn network(

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use toml::Value;
 
-use super::check::{self, MOST_WORKERS};
+use super::check::{self, Checks};
 use super::decode::decode;
-use super::error::{ConfigError, Problem};
+use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
-use super::{opened, optional, required, text_of};
+use super::{opened, optional, required, settings, text_of};
 use crate::net::{
     FlowSpec, Framing, Links, NamedLinkSpec, NetError, NetworkSpec, RouteSpec, Topology, run_flows,
 };
@@ -124,45 +124,31 @@ impl FlowFile {
 /// number of workers.
 fn network(document: &Document) -> Result<(NetworkSpec, usize), ConfigError> {
     let path = KeyPath::dotted("network");
-    let mut section = match document.get(&path) {
-        Some(Value::Table(table)) => table.clone(),
-        Some(_) => return Err(document.bad(&path, "must be a table [network]")),
-        None => {
-            let section = "network".to_owned();
-            return Err(document.error(&path, Problem::MissingSection { section }));
-        }
+    let mut section = match settings::required(document, "network")? {
+        Value::Table(table) => table.clone(),
+        _ => return Err(document.bad(&path, "must be a table [network]")),
     };
-    let at = path.join("workers");
-    let workers: usize = optional(document, "network.workers")?.ok_or_else(|| {
-        let key = "workers".to_owned();
-        document.error(&at, Problem::MissingKey { key })
-    })?;
-    if workers == 0 {
-        return Err(document.bad(&at, "must be at least 1, not 0"));
-    }
-    if workers > MOST_WORKERS {
-        let what = format!("must be at most {MOST_WORKERS}, not {workers}");
-        return Err(document.bad(&at, &what));
-    }
+    let workers: usize = required(document, "network.workers")?;
+    let of_network = Checks {
+        document,
+        section: path.clone(),
+    };
+    of_network.workers(workers)?;
     // In experiments [partition] has that number, and the section of a network has no such key.
     section.remove("workers");
     let mut spec: NetworkSpec = decode(document, &path, &Value::Table(section))?;
-    if let Some(links) = optional::<Vec<NamedLinkSpec>>(document, "link")? {
-        if spec.link.is_some() {
-            return Err(document.bad(
-                &KeyPath::dotted("link"),
-                "stands in [network] too; keep one",
-            ));
+    let once = |key: &str, there: bool| {
+        if there {
+            return Err(document.bad(&KeyPath::dotted(key), "stands in [network] too; keep one"));
         }
+        Ok(())
+    };
+    if let Some(links) = optional::<Vec<NamedLinkSpec>>(document, "link")? {
+        once("link", spec.link.is_some())?;
         spec.link = Some(Links::Named(links));
     }
     if let Some(routes) = optional::<Vec<RouteSpec>>(document, "route")? {
-        if !spec.routes.is_empty() {
-            return Err(document.bad(
-                &KeyPath::dotted("route"),
-                "stands in [network] too; keep one",
-            ));
-        }
+        once("route", !spec.routes.is_empty())?;
         spec.routes = routes;
     }
     Ok((spec, workers))

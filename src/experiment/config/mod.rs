@@ -324,12 +324,9 @@ fn required<T: serde::de::DeserializeOwned>(
     key: &str,
 ) -> Result<T, ConfigError> {
     optional(document, key)?.ok_or_else(|| {
-        document.error(
-            &KeyPath::dotted(key),
-            Problem::MissingKey {
-                key: key.to_owned(),
-            },
-        )
+        let path = KeyPath::dotted(key);
+        let key = path.key().to_owned();
+        document.error(&path, Problem::MissingKey { key })
     })
 }
 

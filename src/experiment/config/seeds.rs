@@ -3,9 +3,10 @@
 use toml::Value;
 
 use super::decode::decode;
-use super::error::{ConfigError, Problem};
+use super::error::ConfigError;
 use super::locate::Document;
 use super::path::KeyPath;
+use super::settings;
 use crate::experiment::statistics::{Looks, Statistics};
 
 /// The seeds that every cell has, and the looks at the claims while more are added, if they are.
@@ -22,13 +23,8 @@ pub(super) fn seeds(
         return Ok(((0..looks.first as u64).collect(), Some(looks)));
     }
     if let Some(value) = document.get(&path).filter(|value| !value.is_array()) {
-        let problem = Problem::WrongType {
-            key: "seeds".to_owned(),
-            expected: "a list such as [0, 1, 2], or { first = 5, most = 30 }, which adds seeds until the claims are decided"
-                .to_owned(),
-            found: value.to_string(),
-        };
-        return Err(document.error(&path, problem));
+        let expected = "a list such as [0, 1, 2], or { first = 5, most = 30 }, which adds seeds until the claims are decided";
+        return Err(settings::mismatch(document, &path, expected, value));
     }
     let seeds: Vec<u64> = super::required(document, "seeds")?;
     if seeds.is_empty() {

@@ -137,7 +137,7 @@ fn with_kind(section: &Value, default: &str) -> Value {
     section
 }
 
-fn required<'a>(document: &'a Document, name: &str) -> Result<&'a Value, ConfigError> {
+pub(super) fn required<'a>(document: &'a Document, name: &str) -> Result<&'a Value, ConfigError> {
     let path = KeyPath::dotted(name);
     document.get(&path).ok_or_else(|| {
         document.error(
@@ -215,7 +215,12 @@ fn compute(
     decode(document, path, value)
 }
 
-fn mismatch(document: &Document, path: &KeyPath, expected: &str, found: &Value) -> ConfigError {
+pub(super) fn mismatch(
+    document: &Document,
+    path: &KeyPath,
+    expected: &str,
+    found: &Value,
+) -> ConfigError {
     let problem = Problem::WrongType {
         key: path.key().to_owned(),
         expected: expected.to_owned(),

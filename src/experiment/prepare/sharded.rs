@@ -1,5 +1,6 @@
 //! Settings of graphs that were divided before: from shards on disk.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -107,13 +108,9 @@ impl Preparation<'_> {
     /// One for all cells: data sets are told apart by their graphs.
     fn outline(&mut self, shards: &Arc<Shards>) -> Arc<Dataset> {
         let key = *shards.hash();
-        let made = self.outlines.get(key, || {
-            Ok::<_, std::convert::Infallible>(Arc::new(shards.outline()))
-        });
-        match made {
-            Ok(outline) => outline,
-            Err(never) => match never {},
-        }
+        let make = || Ok::<_, Infallible>(Arc::new(shards.outline()));
+        let Ok(outline) = self.outlines.get(key, make);
+        outline
     }
 }
 

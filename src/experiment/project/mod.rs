@@ -459,9 +459,7 @@ pub(super) fn project_cell(
         cell,
         fitted,
     };
-    let ends = setting.counts.parts.iter().map(|part| part.cut_edges);
     projection.run = projection.as_run(RunRow {
-        edge_cut: ends.sum::<usize>() as u64 / 2,
         parameters: Some(setting.model.parameters() as u64),
         // Nothing is carried out.
         backend: String::new(),

@@ -62,7 +62,6 @@ impl Projection {
     /// missing. Memory is what the worker that needs most holds.
     pub(super) fn as_run(&self, blank: RunRow) -> RunRow {
         RunRow {
-            boundary_rows: self.boundary_rows,
             measured: Some(Measured {
                 payload_bytes: self.payload_bytes,
                 wire_bytes: self.wire_bytes,

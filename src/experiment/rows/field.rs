@@ -52,6 +52,8 @@ pub(super) trait Field: Sized {
     const KIND: ColumnKind;
     /// Whether the column may be absent or empty.
     const NULLABLE: bool = false;
+    /// Whether the column of an `Option` of it may be absent.
+    const NULL_IF_OPTIONAL: bool = true;
     /// What is missed where there is none.
     const WANTED: &'static str;
     /// A column; what is `None` is null, but text is empty.
@@ -74,26 +76,11 @@ macro_rules! numbers {
                 Values::$kind(fields.map(Option::<&_>::copied).collect())
             }
             fn at(values: &Values, row: usize) -> Option<Self> {
-                <Option<$number>>::at(values, row)?
+                let Values::$kind(entries) = values else { return None };
+                *entries.get(row)?
             }
             fn number(&self) -> Option<f64> {
                 Some(*self as f64)
-            }
-        }
-
-        impl Field for Option<$number> {
-            const KIND: ColumnKind = ColumnKind::$kind;
-            const NULLABLE: bool = true;
-            const WANTED: &'static str = $wanted;
-            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
-                Values::$kind(fields.map(|field| field.copied().flatten()).collect())
-            }
-            fn at(values: &Values, row: usize) -> Option<Self> {
-                let Values::$kind(entries) = values else { return None };
-                entries.get(row).copied()
-            }
-            fn number(&self) -> Option<f64> {
-                self.map(|number| number as f64)
             }
         }
     )*};
@@ -125,16 +112,15 @@ macro_rules! texts {
 
 texts! {
     String, false, "text", |text| Text::from(text.as_str()), |text| Some(text.to_string());
-    Option<String>, true, "text", |text| Text::from(text.as_deref().unwrap_or_default()),
-        |text| Some(Some(text.to_string()).filter(|text| !text.is_empty()));
     Text, false, "text", Text::clone, |text| Some(text.clone());
     Sweep, true, "sweep", |sweep| Text::from(sweep.to_json()), |text| Sweep::from_json(text);
 }
 
 macro_rules! names {
-    ($($type:ty, $wanted:literal;)*) => {$(
+    ($($type:ty, $null_if_optional:literal, $wanted:literal;)*) => {$(
         impl Field for $type {
             const KIND: ColumnKind = ColumnKind::Text;
+            const NULL_IF_OPTIONAL: bool = $null_if_optional;
             const WANTED: &'static str = $wanted;
             fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
                 // A column has millions of entries and few names.
@@ -155,39 +141,41 @@ macro_rules! names {
 }
 
 names! {
-    TrafficKind, "kind of traffic";
-    Activity, "activity";
-    DecisionKind, "kind of decision";
-    Metric, "metric";
-    EpochKind, "kind of epoch";
-    Quantity, "quantity";
-    ClaimVerdict, "verdict";
+    // Empty for what is sent by nobody, which is another thing than a column that is not there.
+    TrafficKind, false, "kind of traffic";
+    Activity, true, "activity";
+    DecisionKind, true, "kind of decision";
+    Metric, true, "metric";
+    EpochKind, true, "kind of epoch";
+    Quantity, true, "quantity";
+    ClaimVerdict, true, "verdict";
 }
 
-macro_rules! optional_names {
-    ($($type:ty, $nullable:literal;)*) => {$(
-        impl Field for Option<$type> {
-            const KIND: ColumnKind = ColumnKind::Text;
-            const NULLABLE: bool = $nullable;
-            const WANTED: &'static str = <$type>::WANTED;
-            fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values {
-                <$type>::collect(fields.map(|field| field.and_then(Option::as_ref)))
-            }
-            fn at(values: &Values, row: usize) -> Option<Self> {
-                match values {
-                    Values::Text(entries) if entries.get(row)?.is_empty() => Some(None),
-                    _ => <$type>::at(values, row).map(Some),
-                }
-            }
+// Null, or empty text.
+impl<T: Field> Field for Option<T> {
+    const KIND: ColumnKind = T::KIND;
+    const NULLABLE: bool = T::NULL_IF_OPTIONAL;
+    const WANTED: &'static str = T::WANTED;
+    fn collect<'a>(fields: impl Iterator<Item = Option<&'a Self>>) -> Values
+    where
+        Self: 'a,
+    {
+        T::collect(fields.map(|field| field.and_then(Option::as_ref)))
+    }
+    fn at(values: &Values, row: usize) -> Option<Self> {
+        let none = match (T::KIND, values) {
+            (ColumnKind::Text, Values::Text(entries)) => entries.get(row)?.is_empty(),
+            (ColumnKind::Count, Values::Count(entries)) => entries.get(row)?.is_none(),
+            (ColumnKind::Real, Values::Real(entries)) => entries.get(row)?.is_none(),
+            _ => return None,
+        };
+        if none {
+            Some(None)
+        } else {
+            T::at(values, row).map(Some)
         }
-    )*};
-}
-
-optional_names! {
-    // Empty for what is sent by nobody.
-    TrafficKind, false;
-    // Empty in tables of earlier versions.
-    Metric, true;
-    EpochKind, true;
-    Quantity, true;
+    }
+    fn number(&self) -> Option<f64> {
+        self.as_ref()?.number()
+    }
 }

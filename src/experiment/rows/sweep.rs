@@ -21,32 +21,23 @@ impl Sweep {
 
     /// Without that key.
     pub(crate) fn without(&self, key: &str) -> Self {
-        let others = self.0.iter().filter(|(name, _)| *name != key);
-        Self(
-            others
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        )
+        self.where_key(|name, _| name != key)
     }
 
     /// The keys that the other does not have.
     pub(crate) fn beyond(&self, other: &Self) -> Self {
-        let mine = self.0.iter().filter(|(key, _)| !other.0.contains_key(*key));
-        Self(
-            mine.map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        )
+        self.where_key(|key, _| !other.0.contains_key(key))
     }
 
     /// The keys that have the same value in the other, too.
     pub(crate) fn shared(&self, other: &Self) -> Self {
-        let same = |(key, value): &(&String, &Value)| other.0.get(*key) == Some(*value);
-        let shared = self.0.iter().filter(same);
-        Self(
-            shared
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        )
+        self.where_key(|key, value| other.0.get(key) == Some(value))
+    }
+
+    fn where_key(&self, keep: impl Fn(&str, &Value) -> bool) -> Self {
+        let mut rest = self.clone();
+        rest.0.retain(|key, value| keep(key, value));
+        rest
     }
 
     /// Whether nothing is swept.

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::experiment::TRACES;
 use crate::experiment::archive::{Address, Addresser, Archive, absorb_what_files_say};
 use crate::experiment::config::{Cell, Experiment};
-use crate::experiment::error::{Error, RunError};
+use crate::experiment::error::Error;
 use crate::experiment::manifest::Manifest;
 use crate::experiment::part::Share;
 use crate::experiment::prepare::{Preparation, data_turns};
@@ -101,13 +101,12 @@ impl<'a> Grid<'a> {
         &mut self,
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
-    ) -> Result<(Vec<Job<'a>>, Vec<String>), RunError> {
-        let (cells, skipped) = preparation.present(self.experiment).map_err(input)?;
+    ) -> Result<(Vec<Job<'a>>, Vec<String>), Error> {
+        let (cells, skipped) = preparation.present(self.experiment)?;
         for cell in &cells {
             // Those of seeds that claims may ask for hours later, too.
             for seed in self.experiment.all_seeds() {
-                let weights = preparation.weights(cell, seed);
-                weights.map_err(input)?;
+                preparation.weights(cell, seed)?;
             }
         }
         let places: Vec<usize> = (0..self.experiment.seeds.len()).collect();
@@ -140,7 +139,7 @@ impl<'a> Grid<'a> {
         places: &[usize],
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         let mut asked = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
             for &place in places {
@@ -173,10 +172,10 @@ impl<'a> Grid<'a> {
         (place, trace): (usize, &str),
         preparation: &mut Preparation<'_>,
         manifest: &mut Manifest,
-    ) -> Result<Planned, RunError> {
+    ) -> Result<Planned, Error> {
         let seed = self.experiment.seed(place);
         preparation.turn_to(&job.cell.settings.dataset, seed);
-        let fitted = preparation.fit(job.cell, seed).map_err(input)?;
+        let fitted = preparation.fit(job.cell, seed)?;
         job.steps = job.steps.max(fitted.uneven_steps(job.cell));
         if job.notes.is_empty() {
             job.notes = fitted.training.notes();
@@ -209,10 +208,6 @@ impl<'a> Grid<'a> {
     pub(super) fn digest(&self) -> Vec<u8> {
         self.digest.clone().finalize().to_vec()
     }
-}
-
-fn input(error: Error) -> RunError {
-    RunError::Input(Box::new(error))
 }
 
 /// What has to be said of parts, of other ones than [partition] asks for and of unequal ones, and

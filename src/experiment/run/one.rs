@@ -10,8 +10,8 @@ use super::lanes::{Room, locked};
 use super::{Progress, Runner};
 use crate::atomic;
 use crate::experiment::archive::Archive;
-use crate::experiment::error::{Error, RunError};
-use crate::experiment::noise::{Disturbance, Watch};
+use crate::experiment::error::Error;
+use crate::experiment::noise::Watch;
 use crate::experiment::prepare::{Fitted, Preparation};
 use crate::experiment::row_maker::RowMaker;
 use crate::experiment::rows::RunRow;
@@ -89,11 +89,7 @@ impl Runner<'_> {
             .checkpoints(shared, job, run)
             .map_err(|error| (None, error))?;
         let outcome = strategies::run_keeping(&*fitted.training, together, observer, checkpoints);
-        let seen = if measured {
-            locked(&shared.watch).end()
-        } else {
-            Disturbance::default()
-        };
+        let seen = measured.then(|| locked(&shared.watch).end());
         if !self.engine.leads() {
             return outcome
                 .map(|outcome| (Tables::default(), outcome.model))
@@ -103,8 +99,8 @@ impl Runner<'_> {
             outcome.map_err(|error| (Some(Box::new(rows.failed(&error))), error.into()))?;
         let epochs = rows.epochs(&outcome);
         let mut row = rows.run(&outcome, &epochs);
-        if let Some(measured) = &mut row.measured {
-            seen.note_in(measured);
+        if let (Some(row), Some(seen)) = (&mut row.measured, seen) {
+            [row.load_before, row.load_during, row.calibration_spread] = seen;
         }
         let mut tables = Tables {
             runs: vec![row],
@@ -113,7 +109,7 @@ impl Runner<'_> {
             decisions: rows.decisions(&outcome),
             ..Tables::default()
         };
-        let unwritten = |path: &Path, source| (None, RunError::folder(path)(source).into());
+        let unwritten = |path: &Path, source| (None, Error::folder(path)(source));
         if self.trace_epochs > 0 {
             let text = chrome_trace(&outcome.timeline, &setting.topology);
             atomic::write_bytes(&run.trace, text.as_bytes())
@@ -150,7 +146,7 @@ impl Runner<'_> {
             && let Err(error) = fs::remove_dir_all(&folder)
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(RunError::folder(&folder)(error).into());
+            return Err(Error::folder(&folder)(error));
         }
         let (progress, cell, seed) = (Arc::clone(shared.progress), job.cell.name.clone(), run.seed);
         let note = move |note: &str| progress.note(&format!("\"{cell}\", seed {seed}: {note}"));

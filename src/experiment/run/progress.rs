@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::experiment::error::RunError;
+use crate::experiment::error::Error;
 use crate::experiment::rows::RunRow;
 use crate::experiment::tables::Tables;
 use crate::sim::EpochRecord;
@@ -52,6 +52,6 @@ pub(crate) struct Summary {
     pub model: Duration,
     /// Sentences a reader should see beside the figures.
     pub notes: Vec<String>,
-    /// [`RunError::Failed`] of each run that failed, where the others were to go on.
-    pub(crate) failures: Vec<RunError>,
+    /// [`Error::Failed`] of each run that failed, where the others were to go on.
+    pub(crate) failures: Vec<Error>,
 }

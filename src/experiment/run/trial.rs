@@ -8,6 +8,7 @@ use super::Progress;
 use super::grid::Job;
 use crate::experiment::outlook::Outlook;
 use crate::experiment::prepare::Preparation;
+use crate::experiment::rows::distinct;
 use crate::net::AllReduceChoice;
 use crate::sim::{Engine, Observer};
 use crate::strategies;
@@ -104,24 +105,17 @@ fn carried(workers: usize) -> f64 {
 
 /// What to know before very many workers are waited for, once for each number of them.
 fn crowded(jobs: &[Job<'_>]) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for job in jobs {
-        let Some(seconds) = ring_seconds(job) else {
-            continue;
-        };
+    distinct(jobs.iter().filter_map(|job| {
+        let seconds = ring_seconds(job)?;
         let workers = job.cell.settings.partition.workers;
         let hours = seconds * (job.epochs * job.runs.len()) as f64 / 3600.0;
-        let note = format!(
+        Some(format!(
             "{workers} workers around a ring send {} messages for each sum of gradients, which takes some {seconds:.0} s an epoch to \
              emulate, some {hours:.1} h for each cell; network.all_reduce = \"tree\" sends {}",
             2 * workers * (workers - 1),
             2 * (workers - 1)
-        );
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    notes
+        ))
+    }))
 }
 
 #[cfg(test)]

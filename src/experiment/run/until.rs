@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::grid::{Grid, Job};
 use super::{Runner, State};
 use crate::experiment::claims::open_cells;
-use crate::experiment::error::RunError;
+use crate::experiment::error::Error;
 use crate::experiment::prepare::{Preparation, data_turns};
 use crate::experiment::statistics::Looks;
 use crate::sim::SimError;
@@ -22,7 +22,7 @@ impl Runner<'_> {
         grid: &mut Grid<'a>,
         preparation: &mut Preparation<'_>,
         state: &mut State<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         let statistics = &self.experiment.statistics;
         let counts = statistics.looks.map(Looks::counts);
         let mut trained = vec![0; jobs.len()];
@@ -57,7 +57,7 @@ impl Runner<'_> {
     }
 
     /// Whether seeds can be added here, where the file asks for that.
-    pub(super) fn may_add_seeds(&self) -> Result<(), RunError> {
+    pub(super) fn may_add_seeds(&self) -> Result<(), Error> {
         let refused = if self.experiment.statistics.looks.is_none() {
             return Ok(());
         } else if let Some(part) = self.part {
@@ -72,7 +72,7 @@ impl Runner<'_> {
         } else {
             return Ok(());
         };
-        Err(RunError::from(SimError::Input(refused)))
+        Err(Error::from(SimError::Input(refused)))
     }
 }
 

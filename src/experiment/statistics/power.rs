@@ -1,6 +1,6 @@
 //! How many seeds tell a mean from a bound, and how small a difference so many seeds tell.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::ContinuousCDF;
 
 use super::sample::t;
 
@@ -20,7 +20,7 @@ pub fn detectable(deviation: f64, seeds: usize, tail: f64) -> f64 {
         return f64::INFINITY;
     }
     let t = t(seeds as f64 - 1.0);
-    let quantiles = quantile(&t, 1.0 - tail) + quantile(&t, POWER);
+    let quantiles = t.inverse_cdf(1.0 - tail) + t.inverse_cdf(POWER);
     quantiles * deviation / (seeds as f64).sqrt()
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn seeds_needed(deviation: f64, distances: [f64; 2], tail: f64) -> Op
     }
     let missed = |seeds: usize| -> f64 {
         let t = t(seeds as f64 - 1.0);
-        let told = quantile(&t, 1.0 - tail);
+        let told = t.inverse_cdf(1.0 - tail);
         let missed =
             distances.map(|distance| t.sf(distance * (seeds as f64).sqrt() / deviation - told));
         missed.iter().sum()
@@ -64,10 +64,6 @@ pub(crate) fn alike_p(seeds: usize) -> f64 {
 /// How many of them decide, should they stay equal.
 pub(crate) fn alike_seeds(tail: f64) -> usize {
     (-tail.log2()).ceil().max(1.0) as usize
-}
-
-fn quantile(t: &StudentsT, share: f64) -> f64 {
-    t.inverse_cdf(share)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::Breach;
 use crate::experiment::Tables;
 use crate::experiment::claims::seeds_by_rule;
 use crate::experiment::manifest::{ASKED_AGAIN, judged_by, sha256, table_hashes};
+use crate::experiment::rows::distinct;
 
 /// Where breaches of the manifest are.
 pub(super) const MANIFEST: &str = "manifest";
@@ -81,14 +82,10 @@ pub fn verify_manifest(folder: &Path, manifest: &Value, tables: &Tables) -> Vec<
     let names = tables.runs.iter().map(|run| ("runs", &run.experiment));
     let names = names.chain(tables.epochs.iter().map(|row| ("epochs", &row.experiment)));
     // A wrong name stands in every row of a table, and is told once.
-    let mut told = Vec::new();
-    for (table, other) in names.filter(|(_, other)| *other != name) {
-        if !told.contains(&(table, other)) {
-            told.push((table, other));
-            breach(format!(
-                "its name is `{name}`, but {table} has rows of `{other}`"
-            ));
-        }
+    for (table, other) in distinct(names.filter(|(_, other)| *other != name)) {
+        breach(format!(
+            "its name is `{name}`, but {table} has rows of `{other}`"
+        ));
     }
     match table_hashes(folder) {
         Ok(hashes) => {

@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
         ));
     };
     // Each edge is listed at both of its ends.
-    if node != header.nodes || edges.len() != 2 * header.edges {
+    if node != header.nodes || Some(edges.len()) != header.edges.checked_mul(2) {
         let what = format!(
             "has {node} nodes and {} neighbours where the header promises {} and twice {}; is it \
             cut short?",
@@ -131,6 +131,11 @@ mod tests {
     fn a_file_that_ends_early_or_goes_on_is_refused() {
         for (text, message) in [
             ("3 2\n2\n1 3\n", "has 2 nodes and 3 neighbours"),
+            // Twice as many are 2 in 64 bits.
+            (
+                "2 9223372036854775809\n2\n1\n",
+                "has 2 nodes and 2 neighbours where the header promises 2 and twice 9223372036854775809",
+            ),
             (
                 "2 1\n2\n1\n1\n",
                 "t.graph:4: is one line more than the 2 nodes",

@@ -44,15 +44,18 @@ const MOST_AT_ONCE: usize = 64 << 20;
 /// Bytes that are decoded at once; a multiple of every size of a value.
 const PIECE: usize = 1 << 16;
 
-/// Reads an array of `bytes` bytes in all; what it is called where there is no memory for it.
+/// Reads an array of `bytes` bytes in all; what it is called where there is no memory for it, and
+/// the error of one that is not as it has to be.
 fn array<T: Element>(
     mut from: impl Read,
     bytes: u64,
     name: impl FnOnce() -> String,
-) -> Result<Array<T>, Failed> {
-    let header = Header::read(&mut from, bytes)?;
-    let (size, highest_first, decode) = header.decoder::<T>()?;
-    let count = header.count(size, bytes)?;
+    wrong: impl Fn(String) -> GraphError,
+) -> Result<Array<T>, GraphError> {
+    let broken = |error: std::io::Error| wrong(error.to_string());
+    let header = Header::read(&mut from, bytes).map_err(&wrong)?;
+    let (size, highest_first, decode) = header.decoder::<T>().map_err(&wrong)?;
+    let count = header.count(size, bytes).map_err(&wrong)?;
     memory::need(name, memory::bytes(&[count], size_of::<T>()))?;
     let mut values = Vec::with_capacity(count.min(MOST_AT_ONCE / size_of::<T>()));
     let mut piece = vec![0; PIECE];
@@ -60,7 +63,7 @@ fn array<T: Element>(
     while left > 0 {
         let now = left.min(PIECE / size);
         let raw = &mut piece[..now * size];
-        from.read_exact(raw).map_err(|error| error.to_string())?;
+        from.read_exact(raw).map_err(broken)?;
         values.extend(raw.chunks_exact_mut(size).map(|raw| {
             if highest_first {
                 raw.reverse();
@@ -70,10 +73,10 @@ fn array<T: Element>(
         left -= now;
     }
     // A zip checks its sum at the end, which this reaches.
-    if from.read(&mut [0]).map_err(|error| error.to_string())? > 0 {
-        return Err("it has more bytes than it says".to_owned().into());
+    if from.read(&mut [0]).map_err(broken)? > 0 {
+        return Err(wrong("it has more bytes than it says".to_owned()));
     }
-    by_rows(header, values).map_err(Failed::from)
+    by_rows(header, values).map_err(wrong)
 }
 
 /// The values row by row.
@@ -99,39 +102,13 @@ fn by_rows<T: Element>(header: Header, values: Vec<T>) -> Result<Array<T>, Strin
     })
 }
 
-/// Why an array is not read.
-enum Failed {
-    What(String),
-    Memory(memory::Shortage),
-}
-
-impl From<String> for Failed {
-    fn from(what: String) -> Self {
-        Self::What(what)
-    }
-}
-
-impl From<memory::Shortage> for Failed {
-    fn from(shortage: memory::Shortage) -> Self {
-        Self::Memory(shortage)
-    }
-}
-
-impl Failed {
-    fn of(self, path: &Path, told: impl FnOnce(String) -> String) -> GraphError {
-        match self {
-            Self::What(what) => GraphError::file(path, told(what)),
-            Self::Memory(shortage) => shortage.into(),
-        }
-    }
-}
-
 /// Reads an `.npy` file.
 pub(super) fn read<T: Element>(path: &Path) -> Result<Array<T>, GraphError> {
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
     let (bytes, file) = opened.map_err(|source| GraphError::read(path, source))?;
-    array(BufReader::new(file), bytes, || path.display().to_string())
-        .map_err(|failed| failed.of(path, |what| format!("is not read as an array: {what}")))
+    let wrong = |what| GraphError::file(path, format!("is not read as an array: {what}"));
+    let name = || path.display().to_string();
+    array(BufReader::new(file), bytes, name, wrong)
 }
 
 impl<'a> Npz<'a> {
@@ -148,14 +125,14 @@ impl<'a> Npz<'a> {
     /// The array called `name`.
     pub(super) fn read<T: Element>(&mut self, name: &str) -> Result<Array<T>, GraphError> {
         let path = self.path;
-        let told = |what: String| format!("member `{name}` cannot be read: {what}");
+        let wrong = |what: String| {
+            GraphError::file(path, format!("member `{name}` cannot be read: {what}"))
+        };
         let member = (self.archive.by_name(&format!("{name}.npy")))
-            .map_err(|error| GraphError::file(path, told(error.to_string())))?;
+            .map_err(|error| wrong(error.to_string()))?;
         let size = member.size();
-        array(member, size, || {
-            format!("member `{name}` of {}", path.display())
-        })
-        .map_err(|failed| failed.of(path, told))
+        let name = || format!("member `{name}` of {}", path.display());
+        array(member, size, name, wrong)
     }
 
     /// Whether there is an array called `name`.

@@ -77,8 +77,9 @@ pub(super) fn read(path: &Path) -> Result<RawDataset, GraphError> {
         }
     }
     if tested.width != width || tested_labels.shape[1] != classes {
+        let part = if tested.width == width { "ty" } else { "tx" };
         let what = "has another number of columns than `allx` and `ally`";
-        return Err(GraphError::file(&file("tx"), what));
+        return Err(GraphError::file(&file(part), what));
     }
     // The test range is a block at the end: a number far beyond it would make memory of nothing.
     if nodes > 2 * (known.rows() + test.len()) {
@@ -184,4 +185,76 @@ fn array_of(path: &Path) -> Result<Array<f64>, GraphError> {
 
 fn bytes(path: &Path) -> Result<Vec<u8>, GraphError> {
     std::fs::read(path).map_err(|source| GraphError::read(path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An array within a pickle, as Python 2 writes it.
+    fn array(shape: &[u8], kind: &str, values: &[[u8; 4]]) -> Vec<u8> {
+        let mut bytes = b"cnumpy.core.multiarray\n_reconstruct\n".to_vec();
+        bytes.extend(b"cnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01(");
+        bytes.extend(shape.iter().flat_map(|&extent| [b'K', extent]));
+        bytes.extend(b"tcnumpy\ndtype\nU\x02");
+        bytes.extend(kind.bytes());
+        bytes.extend(b"K\x00K\x01\x87R(K\x03U\x01<NNNtb\x89U");
+        bytes.extend([values.len() as u8 * 4]);
+        bytes.extend(values.concat());
+        bytes.extend(b"tb");
+        bytes
+    }
+
+    /// An array in which each row is of class 0, pickled.
+    fn classes(rows: u8, width: u8) -> Vec<u8> {
+        let value = |at: u8| f32::from(u8::from(at.is_multiple_of(width))).to_le_bytes();
+        let values: Vec<[u8; 4]> = (0..rows * width).map(value).collect();
+        let mut bytes = b"\x80\x02".to_vec();
+        bytes.extend(array(&[rows, width], "f4", &values));
+        bytes.extend(b".");
+        bytes
+    }
+
+    /// A matrix with a one in the first column of each row, pickled.
+    fn features(rows: u8, width: u8) -> Vec<u8> {
+        let ends: Vec<[u8; 4]> = (0..=u32::from(rows)).map(u32::to_le_bytes).collect();
+        let (zeros, ones) = ([[0; 4]; 2], [1_f32.to_le_bytes(); 2]);
+        let stored = usize::from(rows);
+        let mut bytes = b"\x80\x02cscipy.sparse.csr\ncsr_matrix\n)\x81}(U\x06_shape".to_vec();
+        bytes.extend([b'K', rows, b'K', width, b'\x86']);
+        bytes.extend(b"U\x06indptr");
+        bytes.extend(array(&[rows + 1], "i4", &ends));
+        bytes.extend(b"U\x07indices");
+        bytes.extend(array(&[rows], "i4", &zeros[..stored]));
+        bytes.extend(b"U\x04data");
+        bytes.extend(array(&[rows], "f4", &ones[..stored]));
+        bytes.extend(b"ub.");
+        bytes
+    }
+
+    #[test]
+    fn the_file_with_another_number_of_columns_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |part: &str| folder.path().join(format!("ind.toy.{part}"));
+        let write = |part: &str, bytes: &[u8]| std::fs::write(file(part), bytes).unwrap();
+        write("graph", b"\x80\x02}(K\x00]K\x01aK\x01]K\x00aK\x02]u.");
+        write("test.index", b"2\n");
+        write("allx", &features(2, 3));
+        write("ally", &classes(2, 2));
+        write("tx", &features(1, 3));
+        write("ty", &classes(1, 2));
+        write("y", &classes(1, 2));
+        let data = read(folder.path()).unwrap();
+        assert_eq!((data.graph.nodes(), data.classes), (3, 2));
+        let error = |part: &str, bytes: &[u8]| {
+            let whole = std::fs::read(file(part)).unwrap();
+            write(part, bytes);
+            let error = read(folder.path()).unwrap_err().to_string();
+            write(part, &whole);
+            let expected = format!("ind.toy.{part}: has another number of columns");
+            assert!(error.contains(&expected), "{error}");
+        };
+        error("ty", &classes(1, 3));
+        error("tx", &features(1, 4));
+    }
 }

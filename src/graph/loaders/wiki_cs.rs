@@ -86,18 +86,26 @@ fn parse(path: &Path, file: File) -> Result<RawDataset, GraphError> {
             .map(|(node, _)| node)
             .collect()
     };
+    let (training, validation) = (&file.train_masks, &file.val_masks);
+    if training.len() != validation.len() {
+        let (training, validation) = (training.len(), validation.len());
+        return Err(wrong(format!(
+            "has {training} `train_masks` and {validation} `val_masks`, and each split is one of each"
+        )));
+    }
+    let mut masks = training.iter().chain(validation).chain([&file.test_mask]);
+    if masks.any(|mask| mask.len() != nodes) {
+        return Err(wrong(format!("has masks that are not of {nodes} nodes")));
+    }
     let test = of(&file.test_mask);
     let one = |(train, validation): (&Vec<Truth>, &Vec<Truth>)| {
-        if [train, validation, &file.test_mask]
-            .iter()
-            .any(|mask| mask.len() != nodes)
-        {
-            return Err(wrong(format!("has masks that are not of {nodes} nodes")));
-        }
         split(of(train), of(validation), test.clone(), nodes).map_err(wrong)
     };
-    let masks = file.train_masks.iter().zip(&file.val_masks);
-    let splits: Vec<Split> = masks.map(one).collect::<Result<_, _>>()?;
+    let splits: Vec<Split> = training
+        .iter()
+        .zip(validation)
+        .map(one)
+        .collect::<Result<_, _>>()?;
     let (labels, classes) = number_classes(&known(&file.labels));
     let (graph, count) = EdgeCount::undirected(nodes, edges);
     let values = file.features.into_iter().flatten().collect();
@@ -158,6 +166,11 @@ mod tests {
             ("[0, 0, 1]", "[0, 1]", "masks that are not of 3 nodes"),
             ("[0, 0, 1]", "[1, 0, 1]", "node 0 is in two"),
             (
+                "\"val_masks\": [[false, true, false], ",
+                "\"val_masks\": [",
+                "has 2 `train_masks` and 1 `val_masks`",
+            ),
+            (
                 "\"links\"",
                 "\"edges\"",
                 "is not what Wiki-CS writes: missing field `links`",
@@ -167,5 +180,12 @@ mod tests {
             let error = of(&WHOLE.replacen(from, to, 1)).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
+        // A test mask is looked at also where there is no split.
+        let short = WHOLE
+            .replace("[[true, false, false], [false, true, false]]", "[]")
+            .replace("[[false, true, false], [true, false, false]]", "[]")
+            .replace("[0, 0, 1]", "[0, 1]");
+        let error = of(&short).unwrap_err();
+        assert!(error.contains("masks that are not of 3 nodes"), "{error}");
     }
 }

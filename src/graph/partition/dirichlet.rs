@@ -20,7 +20,7 @@ use rand_distr::{Distribution, Gamma, Open01};
 use crate::graph::{GraphError, Labels};
 
 /// Concentrations that a draw can tell from 0 and from infinity.
-pub(crate) const CONCENTRATIONS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
+pub(super) const CONCENTRATIONS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
 /// The authors draw again until every worker has so many nodes.
 const LEAST: usize = 10;

@@ -15,6 +15,7 @@ mod edges;
 mod given;
 mod metis;
 mod random;
+mod rules;
 mod streaming;
 mod vertex_cut;
 
@@ -24,8 +25,8 @@ use super::{Csr, GraphError, Labels, PartitionMethod, PartitionSpec, places};
 use crate::rng::{Purpose, stream};
 use streaming::Penalty;
 
-pub(crate) use dirichlet::CONCENTRATIONS;
 pub use edges::EdgeMethod;
+pub(crate) use rules::MOST_WORKERS;
 pub use vertex_cut::{CutPart, VertexCut};
 
 /// An assignment of nodes to workers. Every worker owns at least one node.

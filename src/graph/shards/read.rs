@@ -308,9 +308,14 @@ impl PartFiles<'_> {
         for node in 0..table.shape[0] {
             has.clear();
             has.extend(table.values.values(node * labels, labels));
-            let known = !has.contains(&-1);
+            let unknown = has.iter().filter(|&&value| value == -1).count();
+            let sound = has.iter().all(|value| (-1..=1).contains(value));
+            if !sound || (unknown > 0 && unknown < labels) {
+                let what = format!("has labels of row {node} that are not 0 and 1, or all -1");
+                return Err(self.wrong("labels.npy", &what));
+            }
             let has: Vec<bool> = has.iter().map(|&value| value == 1).collect();
-            several.push(known.then_some(&has));
+            several.push((unknown == 0).then_some(&has));
         }
         Ok(several.into())
     }

@@ -108,6 +108,9 @@ impl Cut {
 
 const SBM: &str = "synthetic = { kind = 'sbm', nodes = 90, classes = 3, features = 5, degree_within = 3.0, degree_between = 2.0 }";
 
+/// A node has several labels.
+const SEVERAL: &str = "synthetic = { kind = 'sbm', nodes = 60, classes = 3, features = 5, degree_within = 3.0, degree_between = 2.0, labels = 4 }\nsplit = { train = 0.5, val = 0.2 }";
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
@@ -152,7 +155,7 @@ fn graphs_of_all_kinds_come_back() {
         "name = 'cora'",
         "name = 'minesweeper'",
         SBM,
-        "synthetic = { kind = 'sbm', nodes = 60, classes = 3, features = 5, degree_within = 3.0, degree_between = 2.0, labels = 4 }\nsplit = { train = 0.5, val = 0.2 }",
+        SEVERAL,
         "synthetic = { kind = 'rmat', scale = 7, edge_factor = 4, classes = 3, features = 4 }\nfeature_storage = 'f16'",
     ] {
         let divided = Cut::of(section, 4);
@@ -271,6 +274,19 @@ fn a_generated_graph_is_the_same_in_any_number_of_parts_by_any_number_of_threads
     }
 }
 
+/// Overwrites the end of a file, and gives it the hash of that.
+fn forge(folder: &Path, name: &str, end: &[u8]) {
+    let (path, meta) = (folder.join(name), folder.join("meta.json"));
+    let mut content = fs::read(&path).unwrap();
+    let from = content.len() - end.len();
+    content[from..].copy_from_slice(end);
+    let before = FileSum::of(&path).unwrap();
+    fs::write(&path, content).unwrap();
+    let after = FileSum::of(&path).unwrap();
+    let text = fs::read_to_string(&meta).unwrap();
+    fs::write(&meta, text.replace(&before.sha256, &after.sha256)).unwrap();
+}
+
 fn said<T>(result: Result<T, GraphError>) -> String {
     result.err().expect("it is refused").to_string()
 }
@@ -376,17 +392,26 @@ fn every_fault_is_a_sentence_that_names_the_file() {
     }
     // Numbers that belong to nothing are found, also where the hashes are right.
     fs::write(&meta, &text).unwrap();
-    let path = folder.join("part-1/train.npy");
-    let mut rows = fs::read(&path).unwrap();
-    let end = rows.len();
-    rows[end - 4..].copy_from_slice(&90_u32.to_le_bytes());
-    let before = FileSum::of(&path).unwrap();
-    fs::write(&path, rows).unwrap();
-    let after = FileSum::of(&path).unwrap();
-    fs::write(&meta, text.replace(&before.sha256, &after.sha256)).unwrap();
+    forge(folder, "part-1/train.npy", &90_u32.to_le_bytes());
     let wrong = said(Shards::open(folder).unwrap().part(1));
     assert!(
         wrong.contains("train.npy: has a number that is not below 30"),
         "{wrong}"
     );
+}
+
+#[test]
+fn labels_that_a_node_neither_has_nor_has_not_are_refused() {
+    let divided = Cut::of(SEVERAL, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    divided.write(folder).unwrap();
+    assert!(Shards::open(folder).unwrap().part(1).is_ok());
+    // Of no meaning; or not known, where the other labels of the node are.
+    for last in [5_i8, -1] {
+        forge(folder, "part-1/labels.npy", &last.to_le_bytes());
+        let wrong = said(Shards::open(folder).unwrap().part(1));
+        let expected = "labels.npy: has labels of row 29 that are not 0 and 1, or all -1";
+        assert!(wrong.contains(expected), "{wrong}");
+    }
 }

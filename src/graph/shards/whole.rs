@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PartData, Shards, Storage};
 use crate::graph::{
-    BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Part, Partition, RawDataset, Several,
+    BoundaryPlan, Csr, Dataset, Features, GraphError, Labels, Part, Partition, RawDataset,
     SparseRows, Split,
 };
 use crate::memory;
@@ -57,12 +57,14 @@ impl Shards {
             .collect::<Result<_, _>>()?;
         let owner = self.owners(parts.iter().map(|data| &data.part))?;
         let edges = parts.iter().map(|data| (&data.part, &data.adjacency));
+        let outline = self.outline();
+        let label = |&(part, row): &(u32, u32)| parts[part as usize].labels.of(row as usize);
         let dataset = Dataset {
             graph: Arc::new(graph(edges, data.nodes)),
             features: Arc::new(self.features(&parts, &owner)),
-            labels: labels(&parts, &owner, data.several.then_some(data.classes)),
+            labels: Labels::of_each(outline.task(), owner.iter().map(label)),
             split: split(&parts),
-            ..self.outline()
+            ..outline
         };
         let parts = parts.into_iter().map(|data| data.part);
         let whole = self.divided(dataset, &owner, parts);
@@ -218,43 +220,14 @@ fn graph<'a>(parts: impl Iterator<Item = (&'a Part, &'a Csr)> + Clone, nodes: us
     Csr::from_edges(nodes, edges)
 }
 
-/// What is known of all nodes; `several` is the number of labels, where a node has several.
-fn labels(parts: &[PartData], owner: &[(u32, u32)], several: Option<usize>) -> Labels {
-    let of = |&(part, row): &(u32, u32)| (&parts[part as usize].labels, row as usize);
-    let Some(count) = several else {
-        let classes = owner.iter().map(of);
-        let classes = classes.map(|(labels, row)| labels.classes().get(row).copied().flatten());
-        return classes.collect::<Vec<_>>().into();
-    };
-    let mut all = Several::new(count);
-    for (labels, row) in owner.iter().map(of) {
-        let known = labels.several().filter(|of| of.is_known(row));
-        let has = known.map(|of| {
-            (0..count)
-                .map(|label| of.has(row, label))
-                .collect::<Vec<_>>()
-        });
-        all.push(has.as_deref());
-    }
-    all.into()
-}
-
 /// The nodes of all sets.
 fn split(parts: &[PartData]) -> Split {
-    let nodes = |rows: fn(&Split) -> &Vec<u32>| {
-        let of = |data: &PartData| -> Vec<u32> {
-            let owned = &data.part.owned;
-            rows(&data.split)
-                .iter()
-                .map(|&row| owned[row as usize])
-                .collect()
-        };
-        parts.iter().flat_map(of).collect()
-    };
-    let split = Split {
-        train: nodes(|split| &split.train),
-        validation: nodes(|split| &split.validation),
-        test: nodes(|split| &split.test),
-    };
-    split.sorted()
+    let mut all = Split::default();
+    for PartData { part, split, .. } in parts {
+        let own = split.map(|rows| rows.iter().map(|&row| part.owned[row as usize]).collect());
+        all.train.extend(own.train);
+        all.validation.extend(own.validation);
+        all.test.extend(own.test);
+    }
+    all.sorted()
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{NetworkSpec, Topology};
 use super::{Hierarchy, Tried};
+use crate::names::rows;
 
 /// What an experiment file may say of all-reduce, and how much each choice costs on equal links of
 /// latency α and β seconds a byte, for S bytes and P workers.
@@ -75,36 +76,15 @@ impl Topology {
 }
 
 /// What `grapevine list networks` prints of all-reduce: name in experiment files, and what it is.
-pub(crate) const ALL_REDUCE_CHOICES: [(&str, &str); 7] = [
-    (
-        "ring",
-        "reduce-scatter and all-gather around a ring: 2(P-1) a + 2(P-1)/P S b (Patarasuk and Yuan, JPDC 2009)",
-    ),
-    (
-        "halving-doubling",
-        "recursive halving and doubling: 2 log2(P) a + 2(P-1)/P S b; workers beyond a power of two fold in first (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
-    ),
-    (
-        "tree",
-        "binomial reduction to worker 0 and broadcast: 2 ceil(log2 P) (a + S b)",
-    ),
-    (
-        "parameter-server",
-        "everybody sends to worker 0, which sends back: 2 a + 2(P-1) S b",
-    ),
-    (
-        "hierarchical",
-        "inside machines (or racks, regions, switches, groups) of G workers first, 2 a + 2(G-1)/G S b, then a ring of S/G bytes between them (as Horovod)",
-    ),
-    (
-        "hierarchical-halving-doubling",
-        "the same with halving and doubling between machines",
-    ),
-    (
-        "auto",
-        "the default: for each all-reduce the fastest of these on the network, found by playing each once; the last two where workers stand in machines, racks or other groups",
-    ),
-];
+pub(crate) const ALL_REDUCE_CHOICES: [(&str, &str); 7] = rows! {
+    "ring": "reduce-scatter and all-gather around a ring: 2(P-1) a + 2(P-1)/P S b (Patarasuk and Yuan, JPDC 2009)",
+    "halving-doubling": "recursive halving and doubling: 2 log2(P) a + 2(P-1)/P S b; workers beyond a power of two fold in first (Thakur, Rabenseifner and Gropp, IJHPCA 2005)",
+    "tree": "binomial reduction to worker 0 and broadcast: 2 ceil(log2 P) (a + S b)",
+    "parameter-server": "everybody sends to worker 0, which sends back: 2 a + 2(P-1) S b",
+    "hierarchical": "inside machines (or racks, regions, switches, groups) of G workers first, 2 a + 2(G-1)/G S b, then a ring of S/G bytes between them (as Horovod)",
+    "hierarchical-halving-doubling": "the same with halving and doubling between machines",
+    "auto": "the default: for each all-reduce the fastest of these on the network, found by playing each once; the last two where workers stand in machines, racks or other groups",
+};
 
 impl AllReduceKind {
     /// The algorithm for so many elements: itself, or what `auto` comes to.

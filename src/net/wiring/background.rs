@@ -6,6 +6,8 @@
 //!   "2.5s",nic 0.0 out,4Gbps   from then on 4 Gb/s
 //!   10,*,0                     nothing, on any link
 //! ```
+//!
+//! A name with a comma stands in quotes.
 
 use std::path::Path;
 
@@ -80,9 +82,14 @@ fn read(text: &str, links: &[Link]) -> Result<Vec<Switch>, (usize, String)> {
 }
 
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
-    let mut fields = line.split(',').map(|field| field.trim().trim_matches('"'));
-    let three = (fields.next()?, fields.next()?, fields.next()?);
-    fields.next().is_none().then_some(three)
+    let (time, rest) = line.split_once(',')?;
+    let (link, taken) = rest.rsplit_once(',')?;
+    let link = link.trim();
+    if link.contains(',') && !(link.starts_with('"') && link.ends_with('"')) {
+        return None;
+    }
+    let [time, link, taken] = [time, link, taken].map(|field| field.trim().trim_matches('"'));
+    Some((time, link, taken))
 }
 
 /// Seconds, or with a unit.
@@ -188,6 +195,18 @@ mod tests {
         let window = "tcp = { window = \"100kB\" }";
         let found = finish("0,*,0.9\n1,*,0", window, &[(0, 1, 1_000_000)]);
         expect(&found, &[2.9]);
+    }
+
+    #[test]
+    fn a_name_in_quotes_may_have_commas() {
+        let mut links = spec("").topology(3).unwrap().links().to_vec();
+        "up, down, all".clone_into(&mut links[1].name);
+        let of = |line: &str| read(&format!("{HEADER}\n{line}"), &links);
+        let changes = of("\"1s\", \"up, down, all\" ,0.5").unwrap();
+        let found: Vec<_> = changes.iter().map(|it| (it.time, it.link)).collect();
+        assert_eq!(found, [(Seconds(1.0), LinkId(1))]);
+        let (line, reason) = of("1,up, down, all,0.5").unwrap_err();
+        assert!(line == 2 && reason.contains("three fields"), "{reason}");
     }
 
     #[test]

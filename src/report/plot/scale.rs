@@ -1,6 +1,6 @@
 //! Axes: how values map to positions, and which ticks say so.
 
-use crate::digits::{BYTES, unit};
+use crate::digits::{BYTES, trimmed, unit};
 use crate::report::format;
 
 /// What an axis measures; it decides how ticks are written.
@@ -293,13 +293,7 @@ impl Axis {
     }
 
     fn tick_text(&self, value: f64) -> String {
-        let short = |text: &str| {
-            if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.').to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
+        let short = |text: &str| trimmed(text).to_owned();
         let (size, name) = self.unit.at(value);
         match self.unit {
             Unit::Bytes | Unit::Seconds => {

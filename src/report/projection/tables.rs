@@ -109,16 +109,21 @@ fn sent(projections: &[Projection]) -> Table {
         let kinds = used.iter().map(|(_, kind)| {
             of(projection, *kind).map_or("–".to_owned(), |sent| bytes(sent as f64))
         });
-        let ends = projection.between.map_or("–".to_owned(), |ends| {
-            let (low, high) = ends.payload_bytes;
-            format!("{} and {}", bytes(low as f64), bytes(high as f64))
-        });
+        let ends = projection.between.map(|ends| ends.payload_bytes);
+        let ends = between(ends, |end| bytes(end as f64));
         let payload = upper(projection, bytes(projection.payload_bytes as f64));
         let wire = upper(projection, bytes(projection.wire_bytes as f64));
         std::iter::once(projection.epochs.to_string())
             .chain(kinds)
             .chain([payload, ends, wire])
             .collect()
+    })
+}
+
+/// Both ends of a number, where it has two.
+fn between<T>(ends: Option<(T, T)>, said: impl Fn(T) -> String) -> String {
+    ends.map_or("–".to_owned(), |(low, high)| {
+        format!("{} and {}", said(low), said(high))
     })
 }
 
@@ -145,10 +150,7 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
     table(NAMES[1], caption, &headings, projections, |projection| {
         let each = |all: f64| seconds(all / projection.epochs.max(1) as f64);
         let hidden = projection.communication_seconds - projection.exposed_communication_seconds;
-        let ends = projection.between.map_or("–".to_owned(), |ends| {
-            let (low, high) = ends.simulated_seconds;
-            format!("{} and {}", seconds(low), seconds(high))
-        });
+        let ends = projection.between.map(|ends| ends.simulated_seconds);
         vec![
             upper(projection, seconds(projection.epoch_seconds)),
             seconds(projection.setup_seconds),
@@ -158,7 +160,7 @@ fn time(projections: &[Projection], beside: Option<&Beside>) -> Table {
             each(hidden.max(0.0)),
             each(projection.waiting_seconds),
             upper(projection, seconds(projection.simulated_seconds)),
-            ends,
+            between(ends, seconds),
             where_trained(projection, beside),
         ]
     })
@@ -206,14 +208,11 @@ fn memory(projections: &[Projection]) -> Table {
             (None, Some(_)) => "fits at one end alone",
             (None, None) => "not known",
         };
-        let ends = ends.map_or("–".to_owned(), |(low, high)| {
-            format!("{} and {}", bytes(low as f64), bytes(high as f64))
-        });
         vec![
             projection.workers.to_string(),
             quantity(projection.boundary_rows as f64),
             known(projection.memory_bytes),
-            ends,
+            between(ends, |end| bytes(end as f64)),
             spread(&projection.memory_bytes_by_worker),
             known(projection.evaluation_memory_bytes),
             known(projection.device_memory_bytes),

@@ -69,8 +69,3 @@ pub(super) fn columns(names: &[&str]) -> Vec<Column> {
         })
         .collect()
 }
-
-/// The files' contents as `(extension, text)`.
-pub(super) fn files(table: &Table) -> [(&'static str, String); 2] {
-    [("md", markdown(table)), ("tex", latex(table))]
-}

@@ -1,7 +1,7 @@
 //! The file of one worker's checkpoint.
 //!
 //! ```text
-//!   "grapevine checkpoint 2\n" · SHA-256 of what follows · length and CBOR of the past · state
+//!   "grapevine checkpoint 3\n" · SHA-256 of what follows · length and CBOR of the past · state
 //! ```
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::atomic;
 use crate::sim::SimError;
 
 /// What a file begins with: the version of its format.
-const MAGIC: &[u8] = b"grapevine checkpoint 2\n";
+const MAGIC: &[u8] = b"grapevine checkpoint 3\n";
 
 /// Bytes of the hash behind it.
 const HASH: usize = 32;

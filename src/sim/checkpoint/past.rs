@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{CodingError, Lane, Message, Outbox, TrafficKind};
+use crate::net::{CodingError, Lane, Outbox};
 use crate::sim::Decision;
 use crate::sim::record::Report;
 
@@ -26,7 +26,7 @@ pub(crate) struct Past {
     /// Exchanges that it has started.
     pub exchanges: u64,
     /// Those that are under way, by number: what this worker sent in them.
-    pub under_way: BTreeMap<u64, Sent>,
+    pub under_way: BTreeMap<u64, Outbox>,
     /// Clock and ledger of a worker that is a process.
     pub account: Vec<u8>,
     /// Real time of training so far.
@@ -34,35 +34,4 @@ pub(crate) struct Past {
     /// Collectives that are under way.
     #[serde(skip)]
     pub collectives: usize,
-}
-
-/// What a worker sent in an exchange that is under way, to send it again.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Sent {
-    kind: TrafficKind,
-    layer: u32,
-    messages: Vec<Message>,
-    expect: Vec<usize>,
-}
-
-impl From<&Outbox> for Sent {
-    fn from(outbox: &Outbox) -> Self {
-        Self {
-            kind: outbox.kind,
-            layer: outbox.layer,
-            messages: outbox.messages.clone(),
-            expect: outbox.expect.clone(),
-        }
-    }
-}
-
-impl From<Sent> for Outbox {
-    fn from(sent: Sent) -> Self {
-        Self {
-            kind: sent.kind,
-            layer: sent.layer,
-            messages: sent.messages,
-            expect: sent.expect,
-        }
-    }
 }

@@ -360,7 +360,7 @@ mod tests {
                 let passed = sum(&|from, to| at(from).0 == machine && at(to).0 != machine && relay(to) == place);
                 prop_assert_eq!(carried(&kernel, &format!("worker {rank} out")), inside + passed);
             }
-            let ledger = kernel.into_results().1;
+            let ledger = kernel.into_results().ledger;
             let all = ledger.traffic().payload_of(KIND).0;
             prop_assert_eq!(all, sum(&|_, _| true));
         }

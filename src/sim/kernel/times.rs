@@ -26,6 +26,16 @@ pub struct WorkerTimes {
     pub set_up: Seconds,
 }
 
+/// What the engine knows when all workers have ended.
+pub struct EngineResults {
+    /// Each worker's account of time.
+    pub times: Vec<WorkerTimes>,
+    /// Every message.
+    pub ledger: Ledger,
+    /// What the workers did in the first epochs.
+    pub timeline: Trace,
+}
+
 impl Kernel {
     /// Times of every worker up to now.
     pub(crate) fn times(&self) -> Vec<WorkerTimes> {
@@ -52,8 +62,12 @@ impl Kernel {
         }
     }
 
-    /// Times of every worker, the record of all messages and the timeline, after the end.
-    pub(crate) fn into_results(self) -> (Vec<WorkerTimes>, Ledger, Trace) {
-        (self.times(), self.ledger, self.timeline)
+    /// What there is to know after the end.
+    pub(crate) fn into_results(self) -> EngineResults {
+        EngineResults {
+            times: self.times(),
+            ledger: self.ledger,
+            timeline: self.timeline,
+        }
     }
 }

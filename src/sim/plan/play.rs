@@ -172,10 +172,10 @@ impl<'a> Player<'a> {
 
     /// What became of it.
     pub(super) fn into_played(self) -> Played {
-        let (times, ledger, _) = self.kernel.into_results();
+        let results = self.kernel.into_results();
         Played {
-            times: self.multiplied.accounts(times),
-            ledger: self.multiplied.messages(ledger),
+            times: self.multiplied.accounts(results.times),
+            ledger: self.multiplied.messages(results.ledger),
             epochs: self
                 .multiplied
                 .ends(self.ended.into_iter().map(|(_, at)| at)),

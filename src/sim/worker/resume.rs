@@ -114,7 +114,7 @@ impl Worker {
         }
         // Who is here has written the checkpoint before this one.
         self.communicator.meet()?;
-        self.recorder().enter_pause();
+        self.recorder().beside.enter();
         let mut state = Saving::default();
         save(self, &mut state);
         let state = state.into_bytes()?;
@@ -133,7 +133,7 @@ impl Worker {
             let all_here = matches!(self.setting.engine, Engine::Simulated);
             checkpoints.prune(rank, workers, all_here);
         }
-        self.recorder().leave_pause();
+        self.recorder().beside.leave();
         Ok(self.communicator.stand_by()?)
     }
 
@@ -194,7 +194,7 @@ impl Worker {
         if !simulated {
             for (&number, sent) in &past.under_way {
                 again.exchanges = number;
-                again.start(self, sent.clone().into())?;
+                again.start(self, sent.clone())?;
             }
         }
         Ok(again.under_way)
@@ -230,7 +230,7 @@ impl Worker {
         let number = past.exchanges;
         past.exchanges += 1;
         // Nobody knows yet whether it is under way when the next checkpoint is due.
-        past.under_way.insert(number, outbox.into());
+        past.under_way.insert(number, outbox.clone());
         number
     }
 
@@ -281,15 +281,12 @@ impl Replay<'_> {
                     payload: vec![u8::MAX; bytes.0 as usize],
                 };
                 let sent = self.past.under_way.get(&self.exchanges).cloned();
-                let outbox = sent.map_or_else(
-                    || Outbox {
-                        kind: exchange.kind,
-                        layer: exchange.layer,
-                        messages: exchange.to.iter().map(message).collect(),
-                        expect: exchange.from.iter().map(|&peer| peer as usize).collect(),
-                    },
-                    Outbox::from,
-                );
+                let outbox = sent.unwrap_or_else(|| Outbox {
+                    kind: exchange.kind,
+                    layer: exchange.layer,
+                    messages: exchange.to.iter().map(message).collect(),
+                    expect: exchange.from.iter().map(|&peer| peer as usize).collect(),
+                });
                 self.start(worker, outbox)?;
             }
             Phase::Finish(kind, layer) => {

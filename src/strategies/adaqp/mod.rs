@@ -38,16 +38,17 @@ pub(super) mod assign;
 use std::sync::Arc;
 
 use self::assign::{Groups, Spreads};
-use super::parts::options::{CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP, option_struct};
+use super::parts::options::{
+    CACHE_FEATURES, EXCHANGE_INPUT, GRADIENTS, OVERLAP, at_least_one, option_struct,
+};
 use super::parts::plan::{ExchangePlanner, Sending};
 use super::parts::{
-    EpochExchange, Exchange, ExchangePoint, Feedback, Gradients, When, Wire, partition_parallel,
+    CodecChoice, Compression, EpochExchange, Exchange, ExchangePoint, Feedback, Gradients,
+    RowExchange, When, Wire, partition_parallel,
 };
 use super::{
-    BatchUse, Needs, NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo,
-    Training, options,
+    NeedsOfOthers, OptionError, PlansFrom, Registration, Strategy, StrategyInfo, Training, options,
 };
-use crate::graph::PartitionSpec;
 use crate::model::RowForm;
 use crate::net::{Bits, Codec, CodecKey, QuantiseRows, ROW_BITS, RowBits, Tally, Watched};
 use crate::sim::{Decision, Planner, Restoring, Saving, Setting, SimError, Worker};
@@ -58,14 +59,14 @@ pub(super) const REGISTRATION: Registration = Registration {
         name: "adaqp",
         paper: "Wan, Zhao and Wu, Adaptive Message Quantization and Parallelization for Distributed Full-graph GNN Training (MLSys 2023)",
         sends: "boundary rows of every layer and their gradients in 2, 4 or 8 bits an entry; now and then how far they spread; parameter gradients; in mini-batches the sampled rows, and their ids whole",
-        options: Options::INFO,
+        options: AdaQp::INFO,
     },
     read,
 };
 
 option_struct! {
     #[derive(Clone, Debug)]
-    struct Options {
+    struct AdaQp {
         bits: Option<toml::Value> = None, "adaptive", "Bits an entry: 2, 4 or 8 for all; random, a third of the rows each; or adaptive (the schemes of the authors' code, whose configurations choose adaptive).";
         assign_every: Option<usize> = None, "a fifth of the epochs", "Epochs between two assignments of adaptive bits; 8 bits until the first (a fifth and 8 in all of the authors' configurations).";
         lambda: Option<f64> = None, "0.5", "Weight of variance against time in the assignment, 0 to 1 (0.5 in the authors' configurations).";
@@ -77,103 +78,80 @@ option_struct! {
     }
 }
 
-/// When and how bits are assigned.
-#[derive(Clone, Copy, Debug)]
-struct Adaptive {
-    every: Option<usize>,
-    lambda: f64,
-    group: usize,
-}
-
-impl Adaptive {
-    /// Epochs between two assignments, of so many epochs in all.
-    fn every(self, epochs: usize) -> usize {
-        self.every.unwrap_or((epochs / 5).max(1))
-    }
-}
-
-#[derive(Clone)]
-struct AdaQp {
-    /// The bits of all rows, until others are assigned.
-    bits: RowBits,
-    adaptive: Option<Adaptive>,
-    cache_features: bool,
-    exchange: ExchangePoint,
-    overlap: bool,
-    gradients: Gradients,
-}
+/// The bits of all rows, until others are assigned.
+const UNTIL_ASSIGNED: RowBits = RowBits::Uniform(Bits::Eight);
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
-    let options: Options = options(table)?;
-    let wrong = || {
-        let message = "must be 2, 4, 8, \"random\" or \"adaptive\"";
-        OptionError::key("bits", message)
-    };
-    let (bits, is_adaptive) = match &options.bits {
-        None => (RowBits::Uniform(Bits::Eight), true),
-        Some(toml::Value::String(text)) => match text.as_str() {
-            "adaptive" => (RowBits::Uniform(Bits::Eight), true),
-            "random" => (RowBits::Random, false),
-            _ => return Err(wrong()),
-        },
-        Some(toml::Value::Integer(count)) => {
-            let is = |bits: &Bits| i64::from(bits.count()) == *count;
-            let bits = ROW_BITS.into_iter().find(is).ok_or_else(wrong)?;
-            (RowBits::Uniform(bits), false)
+    let read: AdaQp = options(table)?;
+    let refuse = |key, what: &str| Err(OptionError::key(key, what));
+    let text = read.bits.as_ref().map(toml::Value::as_str);
+    let bits = match (&read.bits, text) {
+        (None, _) | (_, Some(Some("adaptive"))) => None,
+        (_, Some(Some("random"))) => Some(RowBits::Random),
+        (Some(value), _) => {
+            let is = |bits: &Bits| value.as_integer() == Some(i64::from(bits.count()));
+            let Some(bits) = ROW_BITS.into_iter().find(is) else {
+                return refuse("bits", "must be 2, 4, 8, \"random\" or \"adaptive\"");
+            };
+            Some(RowBits::Uniform(bits))
         }
-        Some(_) => return Err(wrong()),
     };
     let given = [
-        ("assign_every", options.assign_every.is_some()),
-        ("lambda", options.lambda.is_some()),
-        ("group", options.group.is_some()),
+        ("assign_every", read.assign_every.is_some()),
+        ("lambda", read.lambda.is_some()),
+        ("group", read.group.is_some()),
     ];
-    if let Some((key, _)) = given.iter().find(|(_, given)| *given && !is_adaptive) {
-        let message = "does nothing unless bits are \"adaptive\": leave it out";
-        return Err(OptionError::key(key, message));
+    if let Some((key, _)) = given.iter().find(|(_, given)| *given && bits.is_some()) {
+        return refuse(
+            key,
+            "does nothing unless bits are \"adaptive\": leave it out",
+        );
     }
-    let adaptive = Adaptive {
-        every: options.assign_every,
-        lambda: options.lambda.unwrap_or(0.5),
-        group: options.group.unwrap_or(100),
+    at_least_one("assign_every", read.assign_every)?;
+    at_least_one("group", read.group)?;
+    if !(0.0..=1.0).contains(&read.lambda()) {
+        return refuse("lambda", "must be a number from 0 to 1");
+    }
+    read.gradients.check_overlap(read.overlap)?;
+    let Some(bits) = bits else {
+        return Ok(Box::new(read));
     };
-    let counts = [
-        ("assign_every", adaptive.every),
-        ("group", Some(adaptive.group)),
-    ];
-    for (key, value) in counts {
-        if value == Some(0) {
-            return Err(OptionError::key(key, "must be at least 1, not 0"));
-        }
-    }
-    if !(0.0..=1.0).contains(&adaptive.lambda) {
-        return Err(OptionError::key("lambda", "must be a number from 0 to 1"));
-    }
-    options.gradients.check_overlap(options.overlap)?;
-    Ok(Box::new(AdaQp {
-        bits,
-        adaptive: is_adaptive.then_some(adaptive),
-        cache_features: options.cache_features,
-        exchange: options.exchange,
-        overlap: options.overlap,
-        gradients: options.gradients,
+    // What is the same for all rows, or drawn, is one of the codecs that rows go through.
+    let compression = Compression {
+        codec: Some(CodecChoice::quantise_rows(bits)),
+        compress_last: true,
+        ..Compression::none().sending(read.cache_features, read.exchange)
+    };
+    let when = When {
+        features_ahead: read.overlap,
+        ..read.when()
+    };
+    Ok(Box::new(RowExchange {
+        when,
+        ..RowExchange::new(compression)
     }))
 }
 
-impl Strategy for AdaQp {
-    fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let batches = match self.adaptive {
-            Some(_) => BatchUse::Never,
-            None => BatchUse::Possible,
-        };
-        Ok(Needs::of(asked.clone(), batches))
+impl AdaQp {
+    fn lambda(&self) -> f64 {
+        self.lambda.unwrap_or(0.5)
     }
 
+    fn when(&self) -> When {
+        When {
+            gradients_overlap: self.overlap,
+            gradients: self.gradients,
+            ..When::default()
+        }
+    }
+}
+
+impl Strategy for AdaQp {
     fn plans_from(&self, batches: bool) -> PlansFrom {
         PlansFrom {
-            counts: self.adaptive.is_none(),
             law: batches,
             others: NeedsOfOthers::of_rows(batches),
+            ..PlansFrom::default()
         }
     }
 
@@ -183,7 +161,7 @@ impl Strategy for AdaQp {
                 "there is nothing to compress: cached features travel whole. Take a model of more layers, or `cache_features = false`",
             ));
         }
-        Ok(Box::new(Quantised {
+        Ok(Box::new(Assigned {
             forms: self.exchange.forms(setting, self.cache_features),
             options: self.clone(),
             setting: Arc::clone(setting),
@@ -193,14 +171,14 @@ impl Strategy for AdaQp {
 
 /// The options in their setting, which is what planner and program share.
 #[derive(Clone)]
-struct Quantised {
+struct Assigned {
     options: AdaQp,
     /// In which form the rows of each layer cross.
     forms: Vec<RowForm>,
     setting: Arc<Setting>,
 }
 
-impl Quantised {
+impl Assigned {
     /// What travels in one epoch with these bits.
     fn exchange(&self, bits: &RowBits, spreads: Option<&Spreads>, epoch: usize) -> EpochExchange {
         let setting = &self.setting;
@@ -212,8 +190,7 @@ impl Quantised {
         }
         let wire = |layer: usize| {
             if layer == 0 && cache_features {
-                // In mini-batches, features that were not needed before come in any epoch.
-                return (epoch == 0 || setting.batches.is_some()).then(Wire::plain);
+                return (epoch == 0).then(Wire::plain);
             }
             let key = CodecKey::new(setting.seed, layer as u32, epoch as u64);
             let codec = Arc::clone(&codec);
@@ -232,7 +209,7 @@ impl Quantised {
     /// there are any.
     fn spreads(&self, epoch: usize) -> Option<Spreads> {
         let epochs = self.setting.training.epochs;
-        let every = self.options.adaptive?.every(epochs);
+        let every = self.options.assign_every.unwrap_or((epochs / 5).max(1));
         let next = epoch + 1;
         if !next.is_multiple_of(every) || next >= epochs {
             return None;
@@ -244,45 +221,32 @@ impl Quantised {
 
     /// The groups of all messages that are quantised, if there are any.
     fn groups(&self) -> Option<Arc<Groups>> {
-        let size = self.options.adaptive?.group;
+        let size = self.options.group.unwrap_or(100);
         let layers = usize::from(self.options.cache_features)..self.forms.len();
         let first = usize::from(self.forms[0] == RowForm::Input);
         let groups = Groups::new(&self.setting.counts, layers, first, size);
         (groups.count() > 0).then(|| Arc::new(groups))
     }
 
-    fn when(&self) -> When {
-        When {
-            gradients_overlap: self.options.overlap,
-            features_ahead: self.options.overlap && self.options.adaptive.is_none(),
-            gradients: self.options.gradients,
-            ..When::default()
-        }
-    }
-
     fn compression_ratio(&self, bits: &RowBits) -> Option<f64> {
-        match bits {
-            RowBits::Uniform(bits) => Some(32.0 / f64::from(bits.count())),
-            RowBits::Random => Some(32.0 * 3.0 / 14.0),
-            RowBits::Assigned { .. } => {
-                let width =
-                    |(layer, form): (usize, &RowForm)| self.setting.model.layer(layer).width(*form);
-                let widths: Vec<usize> = self.forms.iter().enumerate().map(width).collect();
-                let mean = self.groups()?.mean_bits(bits, &widths)?;
-                Some(32.0 / mean)
-            }
+        if let RowBits::Uniform(bits) = bits {
+            return Some(32.0 / f64::from(bits.count()));
         }
+        let width = |(layer, form): (usize, &RowForm)| self.setting.model.layer(layer).width(*form);
+        let widths: Vec<usize> = self.forms.iter().enumerate().map(width).collect();
+        let mean = self.groups()?.mean_bits(bits, &widths)?;
+        Some(32.0 / mean)
     }
 }
 
-impl Training for Quantised {
+impl Training for Assigned {
     fn setting(&self) -> &Arc<Setting> {
         &self.setting
     }
 
     fn planner(&self) -> Box<dyn Planner> {
         let fitted = self.clone();
-        let mut bits = fitted.options.bits.clone();
+        let mut bits = UNTIL_ASSIGNED;
         let sending = Sending {
             keeps_features: fitted.options.cache_features,
             exchange: Box::new(move |epoch, decided| {
@@ -292,7 +256,7 @@ impl Training for Quantised {
                 fitted.exchange(&bits, fitted.spreads(epoch).as_ref(), epoch)
             }),
         };
-        let planner = ExchangePlanner::new(&self.setting, Some(sending), self.when());
+        let planner = ExchangePlanner::new(&self.setting, Some(sending), self.options.when());
         Box::new(planner)
     }
 
@@ -302,16 +266,16 @@ impl Training for Quantised {
     }
 
     fn plans_exactly(&self) -> bool {
-        self.options.adaptive.is_none()
+        false
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let mut rows = Rows {
             fitted: self,
-            bits: self.options.bits.clone(),
+            bits: UNTIL_ASSIGNED,
             before: None,
         };
-        partition_parallel(worker, Some(&mut rows), self.when())
+        partition_parallel(worker, Some(&mut rows), self.options.when())
     }
 
     fn saves(&self) -> Result<(), String> {
@@ -321,7 +285,7 @@ impl Training for Quantised {
 
 /// What travels, by what a worker remembers.
 struct Rows<'a> {
-    fitted: &'a Quantised,
+    fitted: &'a Assigned,
     bits: RowBits,
     /// Spreads of the epoch before, over all workers.
     before: Option<Spreads>,
@@ -331,8 +295,9 @@ impl Exchange for Rows<'_> {
     fn at(&mut self, epoch: usize, _: &[Feedback]) -> EpochExchange {
         let fitted = self.fitted;
         let mut decided = None;
-        if let (Some(spreads), Some(adaptive)) = (self.before.take(), fitted.options.adaptive) {
-            self.bits = (spreads.groups).assign(&spreads.tally.values(), adaptive.lambda);
+        if let Some(spreads) = self.before.take() {
+            let (values, lambda) = (spreads.tally.values(), fitted.options.lambda());
+            self.bits = spreads.groups.assign(&values, lambda);
             decided = Some(Decision::Bits(self.bits.clone()));
         }
         self.before = fitted.spreads(epoch);

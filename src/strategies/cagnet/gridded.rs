@@ -9,7 +9,7 @@ use crate::model::{BlockShape, Gnn, ModelKind, Work};
 use crate::sim::{Activity, Planner, Setting, SimError, Track, Worker};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{SummedPlan, exchange_of_lane, plan_each};
-use crate::strategies::parts::{Gradients, Lane, Step, Stepwise, SummedPass, sum_steps};
+use crate::strategies::parts::{Gradients, Lane, SummedPass, sum_steps};
 use crate::strategies::{BatchUse, Needs, OptionError, Strategy, Training};
 
 /// The algorithms that divide the graph's edges too.
@@ -164,46 +164,22 @@ impl Training for Fitted {
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
         let nodes = self.nodes[self.grid.place(worker.rank()).0].clone();
         let all = (0_u32..).take(nodes.len());
-        let mut passes = Passes {
-            pass: SummedPass::new(worker, nodes, None, all),
-            product: Product::new(worker, self.grid, &self.nodes),
-            share: 1.0 / self.grid.columns as f32,
+        let pass = SummedPass::new(worker, nodes, None, all);
+        let mut product = Product::new(worker, self.grid, &self.nodes);
+        // All workers of a row have the gradients of its rows, which are to be summed once.
+        let share = 1.0 / self.grid.columns as f32;
+        let mut step = |worker: &mut Worker, model: &Gnn, epoch: usize, _: usize| {
+            let mut step = pass.step(worker, model, &mut product, epoch)?;
+            worker.compute(Activity::Model, |_| {
+                step.gradient.iter_mut().for_each(|value| *value *= share);
+            });
+            step.loss *= f64::from(share);
+            Ok::<_, SimError>(step)
         };
-        sum_steps(worker, self.gradients, 1, &mut passes)
+        sum_steps(worker, self.gradients, 1, &mut step)
     }
 
     fn saves(&self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-/// One worker's passes.
-struct Passes<'a> {
-    pass: SummedPass,
-    product: Product<'a>,
-    /// Of the gradients of its rows, which all workers of a row have, and which are to be summed
-    /// once.
-    share: f32,
-}
-
-impl Stepwise for Passes<'_> {
-    fn step(
-        &mut self,
-        worker: &mut Worker,
-        model: &Gnn,
-        epoch: usize,
-        _step: usize,
-    ) -> Result<Step, SimError> {
-        let Self {
-            pass,
-            product,
-            share,
-        } = self;
-        let mut step = pass.step(worker, model, product, epoch)?;
-        worker.compute(Activity::Model, |_| {
-            step.gradient.iter_mut().for_each(|value| *value *= *share);
-        });
-        step.loss *= f64::from(*share);
-        Ok(step)
     }
 }

@@ -65,7 +65,7 @@ mod product;
 use serde::Deserialize;
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP, option_list};
-use super::parts::{Compression, Gradients, RowExchange};
+use super::parts::{Compression, Gradients, RowExchange, When};
 use super::{OptionError, Registration, Strategy, StrategyInfo, options};
 use gridded::Gridded;
 
@@ -105,14 +105,9 @@ struct Options {
 }
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
+    let read: Options = options(table)?;
     let mut rows = table.clone();
-    let own = ["algorithm", "replication"];
-    let own = own.into_iter().filter_map(|key| rows.remove_entry(key));
-    let mut own: toml::Table = own.collect();
-    if let Some(gradients) = table.get("gradients") {
-        own.insert("gradients".to_owned(), gradients.clone());
-    }
-    let read: Options = options(&own)?;
+    rows.retain(|key, _| !["algorithm", "replication"].contains(&key));
     if read.replication.is_some() && read.algorithm != Algorithm::OneAndAHalfD {
         return Err(OptionError::key(
             "replication",
@@ -121,7 +116,10 @@ fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     }
     // Those of the 1D algorithm are checked in any case: what is unknown is so everywhere.
     let exchange = RowExchange {
-        blocks: true,
+        when: When {
+            blocks: true,
+            ..When::default()
+        },
         ..RowExchange::new(Compression::none())
     };
     let exchange = exchange.read(&rows, REGISTRATION.info.options)?;

@@ -26,9 +26,10 @@ mod deal;
 
 use std::sync::Arc;
 
-use super::parts::options::{GRADIENTS, option_struct};
-use super::parts::plan::{PassPlan, PlannedSteps, StepPlanner};
-use super::parts::{Chunking, Gradients, Step, Stepwise, run_alone, sum_steps};
+use super::parts::gradients::LearnerPlan;
+use super::parts::options::{GRADIENTS, at_least_one, option_struct};
+use super::parts::plan::{PassPlan, plan_each};
+use super::parts::{Chunking, Gradients, run_alone, sum_steps};
 use super::{
     BatchUse, Needs, OptionError, Registration, Strategy, StrategyInfo, Training, options,
 };
@@ -65,14 +66,8 @@ struct Cluster(Options);
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let options: Options = options(table)?;
-    for (key, value) in [
-        ("clusters", options.clusters),
-        ("clusters_per_batch", Some(options.clusters_per_batch)),
-    ] {
-        if value == Some(0) {
-            return Err(OptionError::key(key, "must be at least 1, not 0"));
-        }
-    }
+    at_least_one("clusters", options.clusters)?;
+    at_least_one("clusters_per_batch", Some(options.clusters_per_batch))?;
     Ok(Box::new(Cluster(options)))
 }
 
@@ -133,13 +128,18 @@ impl Training for Clusters {
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let (setting, steps) = (Arc::clone(&self.setting), self.deal.steps());
-        Box::new(StepPlanner::new(
-            setting,
-            self.gradients,
-            steps,
-            self.clone().into_plan(),
-        ))
+        let (clusters, setting) = (self.clone(), Arc::clone(&self.setting));
+        let steps = self.deal.steps();
+        let all = steps * setting.training.epochs;
+        let learner = LearnerPlan::of_model(self.gradients, &setting, all);
+        plan_each(setting.workers(), move |epoch, rank, track| {
+            track.compute(Work::pass(clusters.deal.clusters()));
+            let batches = clusters.deal.batches(setting.seed, epoch, rank);
+            for (step, batch) in batches.iter().enumerate() {
+                clusters.write(track, batch, rank);
+                learner.write(track, rank, epoch * steps + step);
+            }
+        })
     }
 
     fn notes(&self) -> Vec<String> {
@@ -150,13 +150,24 @@ impl Training for Clusters {
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
-        let mut program = Dealt {
-            deal: &self.deal,
-            seed: self.setting.seed,
-            batches: Vec::new(),
-            training: Vec::new(),
+        let (deal, seed, rank) = (&self.deal, self.setting.seed, worker.rank());
+        // Batches of the epoch, in its order, and training nodes of all workers in each step.
+        let mut dealt = (Vec::new(), Vec::new());
+        let mut step = |worker: &mut Worker, model: &Gnn, epoch: usize, step: usize| {
+            // All batches of an epoch are drawn at once; the plan has this work in the first step.
+            if step == 0 {
+                dealt = worker.compute(Activity::Exchange, |_| {
+                    (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
+                });
+            }
+            let batch = Batch::new(worker, deal.nodes(&dealt.0[step]), dealt.1[step]);
+            let layers = (0..model.layers()).map(|_| (&batch.block, &batch.nodes[..]));
+            // Each step has dropout masks of its own.
+            let round = (epoch * deal.steps() + step) as u64;
+            let features = Some(batch.features);
+            run_alone(worker, model, layers, &batch.targets, round, features)
         };
-        sum_steps(worker, self.gradients, self.deal.steps(), &mut program)
+        sum_steps(worker, self.gradients, deal.steps(), &mut step)
     }
 
     fn saves(&self) -> Result<(), String> {
@@ -164,68 +175,11 @@ impl Training for Clusters {
     }
 }
 
-/// The program of a worker: batches are drawn anew in each epoch.
-struct Dealt<'a> {
-    deal: &'a Deal,
-    seed: u64,
-    /// Of the epoch, in its order.
-    batches: Vec<Vec<u32>>,
-    /// Training nodes of all workers in each step.
-    training: Vec<usize>,
-}
-
-impl Stepwise for Dealt<'_> {
-    fn step(
-        &mut self,
-        worker: &mut Worker,
-        model: &Gnn,
-        epoch: usize,
-        step: usize,
-    ) -> Result<Step, SimError> {
-        let (deal, seed, rank) = (self.deal, self.seed, worker.rank());
-        // All batches of an epoch are drawn at once; the plan has this work in the first step.
-        if step == 0 {
-            (self.batches, self.training) = worker.compute(Activity::Exchange, |_| {
-                (deal.batches(seed, epoch, rank), deal.training(seed, epoch))
-            });
-        }
-        let nodes = deal.nodes(&self.batches[step]);
-        let batch = Batch::new(worker, nodes, self.training[step]);
-        let layers = (0..model.layers()).map(|_| (&batch.block, &batch.nodes[..]));
-        // Each step has dropout masks of its own.
-        let round = (epoch * deal.steps() + step) as u64;
-        let features = Some(batch.features);
-        run_alone(worker, model, layers, &batch.targets, round, features)
-    }
-}
-
 impl Clusters {
-    fn into_plan(self) -> ClusterPlan {
-        ClusterPlan {
-            clusters: self,
-            at: (0, 0),
-        }
-    }
-}
-
-/// What workers do in a step, in numbers.
-struct ClusterPlan {
-    clusters: Clusters,
-    at: (usize, usize),
-}
-
-impl PlannedSteps for ClusterPlan {
-    fn begin(&mut self, epoch: usize, step: usize) {
-        self.at = (epoch, step);
-    }
-
-    fn write(&self, track: &mut Track, rank: usize) {
-        let Clusters { deal, setting, .. } = &self.clusters;
-        let ((epoch, step), model) = (self.at, &setting.model);
-        if step == 0 {
-            track.compute(Work::pass(deal.clusters()));
-        }
-        let batch = &deal.batches(setting.seed, epoch, rank)[step];
+    /// What a worker does in a step with this batch, in numbers.
+    fn write(&self, track: &mut Track, batch: &[u32], rank: usize) {
+        let Self { deal, setting, .. } = self;
+        let model = &setting.model;
         let nodes = deal.nodes(batch);
         let (graph, features) = (&setting.dataset.graph, &setting.dataset.features);
         // Finding the edges inside takes a look at all neighbours, those outside the batch too.

@@ -1,6 +1,6 @@
 //! What the workers of `DistDGL` do, stated in advance.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::Fetching;
@@ -13,7 +13,7 @@ use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{Bytes, TrafficKind, Way};
 use crate::sim::Track;
 use crate::strategies::parts::plan::{
-    Arrivals, Asks, PassPlan, PlannedSteps, exchange_of, finish_asking, receive_features,
+    Asks, PassPlan, PlannedSteps, arrived_rows, exchange_of, finish_asking, receive_features,
     send_features, start_asking,
 };
 use crate::strategies::parts::{CodecState, Wire};
@@ -24,9 +24,8 @@ pub(super) struct FetchPlan {
     pipeline: Pipeline,
     sampling: Sampling,
     state: CodecState,
-    arrivals: Arrivals,
     /// Of each worker the values that are stored of the features that it keeps.
-    kept: Vec<Vec<(u32, usize)>>,
+    kept: Vec<BTreeMap<u32, usize>>,
     /// The step that is planned, among all of the training.
     now: usize,
     /// Batches that are under way, from that of this step on.
@@ -65,8 +64,7 @@ impl FetchPlan {
             pipeline: fetching.pipeline(),
             sampling,
             state: fetching.wires.state(),
-            arrivals: Arrivals::new(Arc::clone(setting)),
-            kept: vec![Vec::new(); setting.workers()],
+            kept: vec![BTreeMap::new(); setting.workers()],
             now: 0,
             batches: VecDeque::new(),
             fetching,
@@ -110,16 +108,16 @@ impl FetchPlan {
             return None;
         }
         let others = fetched.iter().map(|(owner, nodes)| (owner, &nodes[..]));
-        let arrived = self.arrivals.rows(rank, others, wire);
+        let arrived = arrived_rows(setting, rank, others, wire);
         let mut stored: usize = own.iter().map(|&node| features.stored_of(node)).sum();
         stored += arrived.iter().sum::<usize>();
         let known = &mut self.kept[rank];
-        let of = |node: &u32| known.binary_search_by_key(node, |&(node, _)| node);
-        let before = kept.iter().filter_map(|node| Some(known[of(node).ok()?].1));
-        stored += before.sum::<usize>();
+        stored += kept
+            .iter()
+            .filter_map(|node| known.get(node))
+            .sum::<usize>();
         if self.fetching.rooms[rank] > 0 {
             known.extend(nodes().copied().zip(arrived));
-            known.sort_unstable();
         }
         Some(InputShape::new(stored, features.is_dense()))
     }
@@ -305,7 +303,9 @@ impl PlannedSteps for FetchPlan {
     }
 
     fn kind(&self) -> Option<Vec<usize>> {
-        if matches!(self.sampling, Sampling::Played(_)) || !self.fetching.wires.is_plain() {
+        if matches!(self.sampling, Sampling::Played(_))
+            || self.fetching.wires.compression.codec.is_some()
+        {
             return None;
         }
         let epoch = self.now / self.fetching.steps();
@@ -323,7 +323,7 @@ impl PlannedSteps for FetchPlan {
         let parts = &setting.counts.parts;
         let training = |part: &PartCounts| part.training == parts[0].training;
         setting.law.is_some()
-            && self.fetching.wires.is_plain()
+            && self.fetching.wires.compression.codec.is_none()
             && parts.iter().all(training)
             && rooms.iter().all(|room| *room == rooms[0])
     }

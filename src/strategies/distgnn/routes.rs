@@ -33,14 +33,9 @@ impl Routes {
     }
 }
 
-/// Bins of split nodes.
-pub(super) const fn bins(delay: usize) -> usize {
-    if delay == 0 { 1 } else { delay }
-}
-
 /// The routes of all workers, by bin. Split nodes are dealt to bins in turn.
 pub(super) fn all(cut: &VertexCut, delay: usize) -> Vec<Vec<Routes>> {
-    let bins = bins(delay);
+    let bins = delay.max(1);
     let bin = |node: u32| cut.split.partition_point(|&other| other < node) % bins;
     let of = |part: &CutPart| {
         let bins = 0..bins;

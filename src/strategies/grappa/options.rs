@@ -7,7 +7,7 @@ use super::weighing::Weighing;
 use crate::graph::Task;
 use crate::model::ModelKind;
 use crate::sim::Setting;
-use crate::strategies::parts::options::{GRADIENTS, option_struct};
+use crate::strategies::parts::options::{GRADIENTS, at_least_one, option_struct};
 use crate::strategies::parts::{Chunking, Gradients};
 use crate::strategies::{OptionError, options};
 
@@ -98,15 +98,11 @@ impl Options {
                 "must be the number of workers or a multiple of it",
             );
         }
-        if self.repartition_every == Some(0) {
-            return refuse("repartition_every", "must be at least 1, not 0");
-        }
+        at_least_one("repartition_every", self.repartition_every)?;
         if !(0.0..=1.0).contains(&self.remote_sampling) {
             return refuse("remote_sampling", "must be between 0 and 1");
         }
-        if self.coverage_hops == Some(0) {
-            return refuse("coverage_hops", "must be at least 1, not 0");
-        }
+        at_least_one("coverage_hops", self.coverage_hops)?;
         if self
             .kappa
             .is_some_and(|kappa| !(kappa >= 0.0 && kappa.is_finite()))

@@ -1,6 +1,6 @@
 //! The server that has the whole graph: it corrects the mean of the models.
 
-use crate::graph::{Csr, Task};
+use crate::graph::Csr;
 use crate::model::{Block, Gnn, Input, Optimizer, Work, mean_targets};
 use crate::net::{Message, Outbox, TrafficKind, f32_bytes, to_bytes};
 use crate::sim::{Activity, Setting, SimError, Track, Worker};
@@ -8,21 +8,13 @@ use crate::strategies::parts::chunks::{Carried, Chunk, chunk_bytes};
 use crate::strategies::parts::server::{SERVER, others, plan_to_server, unpacked};
 use crate::strategies::parts::{LayerwiseTrainer, LocalGraph};
 
-/// What travels of each node besides its degree, edges and features.
-const fn carried(task: Task) -> Carried {
-    Carried {
-        labels: Some(task),
-        expected: false,
-    }
-}
-
 /// What a worker does in [`Server::new`]: its structure and its features travel.
 pub(super) fn plan_gathering(track: &mut Track, setting: &Setting, rank: usize) {
     let (counts, width) = (&setting.counts, setting.model.features());
     let part = &counts.parts[rank];
     let edges = part.internal_edges + part.cut_edges;
     track.compute(Work::pass(part.owned * width + edges));
-    let structure = chunk_bytes(part.owned, edges, 0, carried(setting.task()));
+    let structure = chunk_bytes(part.owned, edges, 0, Carried::of_labels(setting.task()));
     let features = f32_bytes(part.owned * width);
     for (kind, bytes) in [
         (TrafficKind::Repartition, structure),
@@ -53,7 +45,7 @@ impl Server {
         learning_rate: Option<f64>,
     ) -> Result<Option<Self>, SimError> {
         let rank = worker.rank();
-        let carried = carried(worker.setting().task());
+        let carried = Carried::of_labels(worker.setting().task());
         let (own, payloads) = worker.compute(Activity::Exchange, |worker| {
             let shard = worker.shard();
             let rows: Vec<u32> = (0_u32..).take(shard.owned).collect();

@@ -16,6 +16,14 @@ pub struct Carried {
 }
 
 impl Carried {
+    /// Labels of such a task alone.
+    pub(crate) const fn of_labels(task: Task) -> Self {
+        Self {
+            labels: Some(task),
+            expected: false,
+        }
+    }
+
     /// Numbers per node.
     const fn words(self) -> usize {
         self.label_words() + self.expected as usize

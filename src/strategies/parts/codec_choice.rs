@@ -134,9 +134,9 @@ pub(super) fn name_or_table<'de, K: Deserialize<'de>, D: Deserializer<'de>>(
 
 impl CodecChoice {
     /// `{ kind = "quantise_rows", bits = … }`.
-    pub const fn quantise_rows(bits: Bits) -> Self {
+    pub const fn quantise_rows(bits: RowBits) -> Self {
         Self(Kind::QuantiseRows {
-            bits: RowBitCount(RowBits::Uniform(bits)),
+            bits: RowBitCount(bits),
         })
     }
 

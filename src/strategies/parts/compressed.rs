@@ -38,7 +38,7 @@ pub struct Compression {
 /// How rows travel in each epoch of a training: compression that fits its setting.
 #[derive(Clone, Debug)]
 pub struct RowWires {
-    compression: Compression,
+    pub(crate) compression: Compression,
     /// In which form the rows of each layer cross.
     forms: Vec<RowForm>,
     epochs: usize,
@@ -272,21 +272,6 @@ impl Compression {
 }
 
 impl RowWires {
-    /// Whether what is sent depends on how the training goes.
-    pub const fn is_adaptive(&self) -> bool {
-        self.compression.is_adaptive()
-    }
-
-    /// Whether rows travel as they are.
-    pub const fn is_plain(&self) -> bool {
-        self.compression.codec.is_none()
-    }
-
-    /// Whether features are sent once, and kept.
-    pub const fn keeps_features(&self) -> bool {
-        self.compression.cache_features
-    }
-
     /// The layers and ways of rows that are made anew in each epoch: all but features that cross as
     /// they are.
     pub fn lanes(&self) -> impl Iterator<Item = (u32, Way)> + use<> {
@@ -317,7 +302,7 @@ impl RowWires {
             ..
         } = &self.compression;
         let codec = codec.as_ref().filter(|codec| codec.follows_ratio())?;
-        let layers = usize::from(self.keeps_features())
+        let layers = usize::from(self.compression.cache_features)
             ..self.forms.len() - usize::from(!self.compression.compress_last);
         let widths = layers.map(|layer| model.layer(layer).width(self.forms[layer]));
         let columns = widths.max()?;
@@ -388,7 +373,7 @@ impl RowWires {
         begins: bool,
         state: &CodecState,
     ) -> EpochExchange {
-        let keeps_features = self.keeps_features();
+        let keeps_features = self.compression.cache_features;
         let wires = (0..self.forms.len()).map(|layer| {
             if layer == 0 && keeps_features {
                 // In mini-batches, features that were not needed before come in any epoch.
@@ -405,7 +390,10 @@ impl RowWires {
             shares_error: adapts && schedule.needs_error(),
             shares_scores: adapts && schedule.needs_validation(),
             keeps_features,
-            decided: self.is_adaptive().then_some(Decision::Ratio(ratio)),
+            decided: self
+                .compression
+                .is_adaptive()
+                .then_some(Decision::Ratio(ratio)),
             ..EpochExchange::default()
         }
     }

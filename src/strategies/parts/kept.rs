@@ -213,8 +213,8 @@ impl Kept {
     }
 }
 
-/// How far values are from what they were: `‖new − old‖ / ‖old‖`, infinite where there was nothing
-/// or only zeros.
+/// How far values are from what they were: `‖new − old‖ / ‖old‖`; infinite where there were only
+/// zeros, and no number where there was nothing.
 fn relative_change(new: &[f32], old: &[f32]) -> f64 {
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum();
     let pairs = new.iter().zip(old);

@@ -1,7 +1,7 @@
 //! How strategies state their options, as `grapevine list strategies` prints them, and the options
 //! that several have.
 
-use crate::strategies::OptionInfo;
+use crate::strategies::{OptionError, OptionInfo};
 
 /// Options that several strategies have: `NAME = key: "default", "meaning";`.
 macro_rules! shared_options {
@@ -78,6 +78,14 @@ macro_rules! option_info {
 }
 
 pub(crate) use {option_info, option_list, option_struct};
+
+/// Refuses a number that is 0.
+pub(crate) fn at_least_one(key: &str, value: Option<usize>) -> Result<(), OptionError> {
+    match value {
+        Some(0) => Err(OptionError::key(key, "must be at least 1, not 0")),
+        _ => Ok(()),
+    }
+}
 
 shared_options! {
     /// Of strategies that send features in every epoch unless told otherwise.

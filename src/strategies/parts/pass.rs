@@ -156,16 +156,20 @@ impl Pass<'_> {
             } = segment;
             let upstream = below.take();
             let gathered = product.as_ref().and_then(|rows| rows.gathered.clone());
-            let leaves = [input, gathered];
+            let (leaves, last) = ([input, gathered], layer + 1 == self.layers.len());
             let mut found = [None, None];
-            if layer + 1 < self.layers.len() {
-                if let (Some(output), Some(upstream)) = (output, upstream) {
-                    let scalar = || output.zip_sum(upstream, carrier);
-                    (found, _) = backward(worker, model, scalar, leaves, &mut gradient);
+            if let Some(output) = output.filter(|_| last || upstream.is_some()) {
+                let value;
+                (found, value) = worker.compute(Activity::Model, |_| {
+                    let scalar = match upstream {
+                        Some(upstream) => output.zip_sum(upstream, carrier),
+                        None => cross_entropy(output, self.targets.clone()),
+                    };
+                    differentiate(model, &scalar, leaves, &mut gradient)
+                });
+                if last {
+                    loss = value;
                 }
-            } else if let Some(output) = output {
-                let scalar = || cross_entropy(output, self.targets.clone());
-                (found, loss) = backward(worker, model, scalar, leaves, &mut gradient);
             }
             below = match (product, self.layers[layer].product()) {
                 (Some(product), Some(crosses)) => back_around(
@@ -325,19 +329,6 @@ pub fn as_leaf(layer: usize, input: Input) -> (Option<Matrix>, Input) {
 
 /// Leaves of a segment, of which gradients are asked: its input, and gathered rows.
 pub type Leaves = [Option<Matrix>; 2];
-
-/// [`differentiate`] as a piece of computing.
-fn backward(
-    worker: &mut Worker,
-    model: &Gnn,
-    scalar: impl FnOnce() -> Tensor<1>,
-    leaves: Leaves,
-    gradient: &mut [f32],
-) -> (Leaves, f64) {
-    worker.compute(Activity::Model, |_| {
-        differentiate(model, &scalar(), leaves, gradient)
-    })
-}
 
 /// Gradients of the scalar that ends a segment: the parameters' are added to `gradient`, the
 /// leaves' are returned with the scalar's value.

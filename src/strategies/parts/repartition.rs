@@ -28,9 +28,6 @@ pub struct Repartition {
 }
 
 impl Repartition {
-    /// Every node stays where it is.
-    pub(crate) const NEVER: Self = Self { every: None };
-
     /// How often they were before the end of an epoch.
     pub(crate) fn round(self, epoch: usize) -> usize {
         self.every.map_or(0, |every| epoch / every)
@@ -76,14 +73,6 @@ fn arriving(before: &Setting, after: &Setting, rank: usize) -> Peers<Vec<u32>> {
     arriving
 }
 
-/// What a node carries: its label, if one is known, whether it trains or not.
-pub(super) fn carried(setting: &Setting) -> Carried {
-    Carried {
-        labels: Some(setting.task()),
-        expected: false,
-    }
-}
-
 /// Moves nodes to their next owners; the worker then has its part of `after`.
 ///
 /// # Errors
@@ -98,7 +87,7 @@ pub(crate) fn move_nodes(worker: &mut Worker, after: &Arc<Setting>) -> Result<()
         let leaving = leaving(&before, after, rank);
         let messages = leaving.iter().map(|(peer, rows)| Message {
             peer,
-            payload: pack(worker.shard(), rows, carried(&before)),
+            payload: pack(worker.shard(), rows, Carried::of_labels(before.task())),
         });
         messages.collect()
     });
@@ -185,7 +174,12 @@ fn unpack(
     let chunks = inbox.iter().map(|message| {
         let mut bytes = &message.payload[..];
         let nodes = &arriving[message.peer];
-        let chunk = Chunk::decode(&mut bytes, nodes.len(), width, carried(after))?;
+        let chunk = Chunk::decode(
+            &mut bytes,
+            nodes.len(),
+            width,
+            Carried::of_labels(after.task()),
+        )?;
         Ok((nodes, chunk, bytes))
     });
     let mut chunks = chunks.collect::<Result<Vec<_>, SimError>>()?;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::plan::{ExchangePlanner, Sending};
 use super::{
     BoundaryShare, ByChange, CodecChoice, CodecState, Compression, EpochExchange, Exchange,
-    ExchangePoint, Feedback, Gradients, Keeping, Repartition, RowWires, Schedule, Staleness, When,
-    partition_parallel,
+    ExchangePoint, Feedback, RowWires, Schedule, When, partition_parallel,
 };
 use crate::digits::counted;
 use crate::graph::{PartitionMethod, PartitionSpec};
@@ -21,44 +20,30 @@ use crate::strategies::{
 pub struct RowExchange {
     /// Whether any cross; if not, cut edges are dropped.
     pub crosses: bool,
-    /// Whether all rows of a worker cross to all others, and not those that they read.
-    pub blocks: bool,
     /// Through which codec they go, at which ratio by epoch.
     pub compression: Compression,
     /// The share of the boundary that crosses, if not all does.
     pub share: Option<BoundaryShare>,
-    /// How rows that are used an epoch late are smoothed, if they are.
-    pub staleness: Option<Staleness>,
-    /// When rows are sent anew that are used again, if they are.
-    pub kept: Option<Keeping>,
-    /// Whether gradients, and what is known in advance of features, travel while the workers
-    /// compute.
-    pub overlap: bool,
-    /// How parameter gradients are summed.
-    pub gradients: Gradients,
-    /// When nodes change workers, if they do.
-    pub repartition: Repartition,
+    /// What is waited for, used again and summed when. What is known in advance of features travels
+    /// an epoch ahead where this says so, and what is sent depends on neither draws nor training.
+    pub when: When,
 }
 
 impl RowExchange {
     /// All rows, at once, and all gradients, as they are.
-    pub const fn new(compression: Compression) -> Self {
+    pub fn new(compression: Compression) -> Self {
         Self {
             crosses: true,
-            blocks: false,
             compression,
             share: None,
-            staleness: None,
-            kept: None,
-            overlap: false,
-            gradients: Gradients::PLAIN,
-            repartition: Repartition::NEVER,
+            when: When::default(),
         }
     }
 
     /// Whether what is sent depends on how much rows change.
     fn looks_at_change(&self) -> bool {
-        self.kept.is_some_and(|keeping| keeping.threshold.is_some())
+        let kept = self.when.kept;
+        kept.is_some_and(|keeping| keeping.threshold.is_some())
     }
 
     /// All rows through a codec, by default random columns, at the ratio of a schedule; where they
@@ -75,9 +60,16 @@ impl RowExchange {
 
 impl Strategy for RowExchange {
     fn needs(&self, asked: &PartitionSpec) -> Result<Needs, OptionError> {
-        let whole = self.share.is_some() || self.staleness.is_some();
-        let whole = whole || self.kept.is_some() || self.blocks;
-        let moves = self.repartition.every.is_some();
+        let When {
+            staleness,
+            kept,
+            blocks,
+            repartition,
+            ..
+        } = self.when;
+        let moves = repartition.every.is_some();
+        let late = staleness.is_some() || kept.is_some();
+        let whole = late || moves || blocks || self.share.is_some();
         let stays = match asked.method {
             PartitionMethod::Given => "a file has one division of the nodes",
             PartitionMethod::Dirichlet => "its parts are clients, whose nodes stay with them",
@@ -91,7 +83,6 @@ impl Strategy for RowExchange {
             );
             return Err(OptionError::key("repartition_every", what));
         }
-        let whole = whole || moves;
         let batches = if whole {
             BatchUse::Never
         } else {
@@ -102,9 +93,9 @@ impl Strategy for RowExchange {
 
     fn plans_from(&self, batches: bool) -> PlansFrom {
         PlansFrom {
-            counts: !self.looks_at_change() && self.repartition.every.is_none(),
+            counts: !self.looks_at_change() && self.when.repartition.every.is_none(),
             law: batches,
-            others: match self.repartition.every {
+            others: match self.when.repartition.every {
                 Some(_) => NeedsOfOthers::Graph,
                 None => NeedsOfOthers::of_rows(batches),
             },
@@ -129,7 +120,7 @@ struct RowTraining {
 impl RowTraining {
     /// Who sends by how much rows change, if they do.
     fn rule(&self) -> Option<ByChange> {
-        let keeping = self.exchange.kept?;
+        let keeping = self.exchange.when.kept?;
         let threshold = keeping.threshold?;
         let by = (keeping.bound, threshold);
         Some(ByChange::new(
@@ -140,44 +131,14 @@ impl RowTraining {
     }
 
     fn when(&self) -> When {
-        let RowExchange {
-            share,
-            staleness,
-            kept,
-            blocks,
-            overlap,
-            gradients,
-            repartition,
-            ..
-        } = self.exchange;
+        let when = self.exchange.when;
+        // A share of the boundary is drawn by the epoch.
+        let drawn = self.exchange.share.is_some() || when.staleness.is_some();
+        let features_ahead = when.features_ahead && !drawn && self.plans_exactly();
         When {
-            gradients_overlap: overlap,
-            // A share of the boundary is drawn by the epoch.
-            features_ahead: overlap
-                && share.is_none()
-                && staleness.is_none()
-                && self.plans_exactly(),
-            staleness,
-            kept,
-            blocks,
-            gradients,
-            repartition,
+            features_ahead,
+            ..when
         }
-    }
-}
-
-/// What travels in an epoch at a ratio.
-fn exchange(
-    wires: &RowWires,
-    (share, repartition): (Option<BoundaryShare>, Repartition),
-    ratio: f64,
-    epoch: usize,
-    state: &CodecState,
-) -> EpochExchange {
-    let begins = repartition.since(epoch) == 0;
-    EpochExchange {
-        share,
-        ..wires.exchange(ratio, epoch, begins, state)
     }
 }
 
@@ -187,17 +148,20 @@ impl Training for RowTraining {
     }
 
     fn planner(&self) -> Box<dyn Planner> {
-        let RowExchange {
-            share, repartition, ..
-        } = self.exchange;
+        let RowExchange { share, when, .. } = self.exchange;
+        let When {
+            kept, repartition, ..
+        } = when;
         let wires = self.wires.clone();
-        let (state, kept) = (wires.state(), self.exchange.kept);
+        let state = wires.state();
         let (epochs, workers) = (self.setting.training.epochs, self.setting.workers());
         let sending = Sending {
-            keeps_features: wires.keeps_features(),
+            keeps_features: wires.compression.cache_features,
             exchange: Box::new(move |epoch, decided| {
                 let ratio = wires.planned_ratio(epoch, decided);
-                let mut sent = exchange(&wires, (share, repartition), ratio, epoch, &state);
+                let begins = repartition.since(epoch) == 0;
+                let mut sent = wires.exchange(ratio, epoch, begins, &state);
+                sent.share = share;
                 if let Some(keeping) = kept {
                     sent.senders = keeping.senders(repartition.since(epoch), decided);
                     if keeping.threshold.is_some() && !repartition.ends(epoch, epochs) {
@@ -212,7 +176,7 @@ impl Training for RowTraining {
     }
 
     fn plans_exactly(&self) -> bool {
-        !self.wires.is_adaptive() && !self.exchange.looks_at_change()
+        !self.wires.compression.is_adaptive() && !self.exchange.looks_at_change()
     }
 
     fn train(&self, worker: &mut Worker) -> Result<(), SimError> {
@@ -233,6 +197,7 @@ impl Training for RowTraining {
         let epochs = self.epochs();
         let every = self
             .exchange
+            .when
             .repartition
             .every
             .filter(|&every| every >= epochs);
@@ -247,7 +212,7 @@ impl Training for RowTraining {
             .then(|| self.wires.note(&self.setting.model))
             .flatten();
         let steps = epochs * self.setting.steps().count();
-        let late = self.exchange.gradients.note(&self.setting, steps);
+        let late = self.exchange.when.gradients.note(&self.setting, steps);
         ratio.into_iter().chain(stay).chain(late).collect()
     }
 
@@ -270,17 +235,21 @@ impl Exchange for Rows<'_> {
             exchange: options,
             setting,
         } = self.training;
-        let (share, repartition) = (options.share, options.repartition);
+        let When {
+            kept, repartition, ..
+        } = options.when;
         if repartition.begins(epoch) {
             // What is known of rows is of those that crossed until now.
             self.codecs.forget();
             self.rule = self.training.rule();
         }
         let ratio = wires.ratio_at(epoch, seen);
-        let mut sent = exchange(wires, (share, repartition), ratio, epoch, &self.codecs);
+        let begins = repartition.since(epoch) == 0;
+        let mut sent = wires.exchange(ratio, epoch, begins, &self.codecs);
+        sent.share = options.share;
         if let Some(rule) = &mut self.rule {
             rule.decide(&mut sent, !repartition.ends(epoch, setting.training.epochs));
-        } else if let Some(keeping) = options.kept {
+        } else if let Some(keeping) = kept {
             sent.senders = keeping.senders(repartition.since(epoch), None);
         }
         sent

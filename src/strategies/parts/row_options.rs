@@ -3,8 +3,10 @@
 
 use serde::Deserialize;
 
+use super::options::at_least_one;
 use super::{
     Bound, BoundaryShare, ExchangePoint, Gradients, Keeping, Repartition, RowExchange, Staleness,
+    When,
 };
 use crate::strategies::{OptionError, OptionInfo, options};
 
@@ -74,32 +76,30 @@ impl RowExchange {
         let (mut compression, others) = self.compression.clone().read(table, &CODEC_KEYS)?;
         compression.can_compress_last = known.iter().any(|option| option.name == "compress_last");
         let read: Options = options(&others)?;
+        let compression = compression.sending(
+            read.cache_features
+                .unwrap_or(self.compression.cache_features),
+            read.exchange.unwrap_or(self.compression.exchange),
+        );
+        // What does not go with a threshold is refused before anything else.
+        let kept = read.kept(self.when.kept)?;
         let exchange = Self {
             crosses: self.crosses && read.rows != Some(Rows::None),
-            blocks: read.rows.map_or(self.blocks, |rows| rows == Rows::Blocks),
-            kept: read.kept(self.kept)?,
             share: share(read.share)?.or(self.share),
-            overlap: read.overlap,
-            gradients: read.gradients,
-            repartition: Repartition {
-                every: read.repartition_every,
+            when: When {
+                gradients_overlap: read.overlap,
+                features_ahead: read.overlap,
+                staleness: read.staleness(self.when.staleness, compression.cache_features)?,
+                kept,
+                blocks: read
+                    .rows
+                    .map_or(self.when.blocks, |rows| rows == Rows::Blocks),
+                gradients: read.gradients,
+                repartition: Repartition {
+                    every: read.repartition_every,
+                },
             },
-            compression: compression.sending(
-                read.cache_features
-                    .unwrap_or(self.compression.cache_features),
-                read.exchange.unwrap_or(self.compression.exchange),
-            ),
-            staleness: None,
-        };
-        let late = read.late.unwrap_or(self.staleness.is_some());
-        let staleness = read.staleness(late, exchange.compression.cache_features)?;
-        let fresh_every = self.staleness.and_then(|late| late.fresh_every);
-        let exchange = Self {
-            staleness: staleness.map(|late| Staleness {
-                fresh_every: late.fresh_every.or(fresh_every),
-                ..late
-            }),
-            ..exchange
+            compression,
         };
         if read.rows == Some(Rows::None) {
             nothing_else(table)?;
@@ -110,16 +110,23 @@ impl RowExchange {
 
     /// Whether all of it goes together.
     fn check(&self) -> Result<(), OptionError> {
-        self.gradients.check_overlap(self.overlap)?;
+        let When {
+            staleness,
+            blocks,
+            gradients,
+            repartition,
+            ..
+        } = self.when;
+        gradients.check_overlap(self.when.gradients_overlap)?;
         let refuse = |key, what: &str| Err(OptionError::key(key, what));
-        if self.share.is_some() && self.staleness.is_some() {
+        if self.share.is_some() && staleness.is_some() {
             return refuse(
                 "late",
                 "does not go with a share of the boundary: what came late would be rows of the last draw, and the edges those of this \
                  one; leave out one of the two",
             );
         }
-        if self.share.is_some() && self.blocks {
+        if self.share.is_some() && blocks {
             return refuse(
                 "rows",
                 "does not go with a share of the boundary: with \"blocks\" all rows of a worker cross, and not a part of those that are \
@@ -127,13 +134,9 @@ impl RowExchange {
             );
         }
         self.check_kept()?;
-        match self.repartition.every {
-            Some(0) => return refuse("repartition_every", "must be at least 1, not 0"),
-            Some(1)
-                if self
-                    .staleness
-                    .is_some_and(|late| late.fresh_every.is_none()) =>
-            {
+        at_least_one("repartition_every", repartition.every)?;
+        match repartition.every {
+            Some(1) if staleness.is_some_and(|late| late.fresh_every.is_none()) => {
                 return refuse(
                     "repartition_every",
                     "must be at least 2 with `late`: what is sent in an epoch is used in the next one with the same parts, and there is none",
@@ -141,7 +144,7 @@ impl RowExchange {
             }
             _ => {}
         }
-        if let Some(late) = self.staleness.filter(|late| late.fresh_every.is_some()) {
+        if let Some(late) = staleness.filter(|late| late.fresh_every.is_some()) {
             if late.rows.is_some() || late.gradients.is_some() {
                 return refuse(
                     "fresh_every",
@@ -162,7 +165,7 @@ impl RowExchange {
                 "takes the difference from what the same rows were an epoch ago, and here other rows cross in each: choose another",
             );
         }
-        let smooths = self.staleness.is_some_and(|late| late.rows.is_some());
+        let smooths = staleness.is_some_and(|late| late.rows.is_some());
         let compression = &self.compression;
         if smooths && !compression.cache_features && compression.codec.is_some() {
             return refuse(
@@ -178,7 +181,7 @@ impl RowExchange {
     /// Whether what is used again goes with the rest.
     fn check_kept(&self) -> Result<(), OptionError> {
         let refuse = |what: &str| Err(OptionError::key("bound", what));
-        let Some(keeping) = self.kept else {
+        let Some(keeping) = self.when.kept else {
             return Ok(());
         };
         if self.share.is_some() {
@@ -186,7 +189,7 @@ impl RowExchange {
                 "does not go with a share of the boundary: what is used again would be rows of another draw; leave out one of the two",
             );
         }
-        if self.staleness.is_some() {
+        if self.when.staleness.is_some() {
             return refuse(
                 "does not go with `late`: rows are used again, or an epoch after they were sent; leave out one of the two",
             );
@@ -235,11 +238,13 @@ impl Options {
         Ok(bound.map(|bound| Keeping { bound, threshold }))
     }
 
+    /// What comes late, given what does where nothing is said.
     fn staleness(
         &self,
-        late: bool,
+        default: Option<Staleness>,
         cache_features: bool,
     ) -> Result<Option<Staleness>, OptionError> {
+        let late = self.late.unwrap_or(default.is_some());
         let refuse = |key, what: &str| Err(OptionError::key(key, what));
         if !late && self.smoothing != Smoothing::None {
             return refuse("smoothing", "is of what comes late: add `late = true`");
@@ -258,9 +263,7 @@ impl Options {
         if self.fresh_every.is_some() && !late {
             return refuse("fresh_every", "is of what comes late: add `late = true`");
         }
-        if self.fresh_every == Some(0) {
-            return refuse("fresh_every", "must be at least 1, not 0");
-        }
+        at_least_one("fresh_every", self.fresh_every)?;
         let gamma = Some(self.gamma.unwrap_or(0.95));
         let (rows, gradients) = match self.smoothing {
             Smoothing::None => (None, None),
@@ -272,7 +275,9 @@ impl Options {
             rows,
             gradients,
             features: !cache_features,
-            fresh_every: self.fresh_every,
+            fresh_every: self
+                .fresh_every
+                .or(default.and_then(|late| late.fresh_every)),
         }))
     }
 }

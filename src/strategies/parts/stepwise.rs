@@ -44,6 +44,19 @@ pub trait Stepwise {
     }
 }
 
+/// One that remembers nothing from one epoch to the next.
+impl<F: FnMut(&mut Worker, &Gnn, usize, usize) -> Result<Step, SimError>> Stepwise for F {
+    fn step(
+        &mut self,
+        worker: &mut Worker,
+        model: &Gnn,
+        epoch: usize,
+        step: usize,
+    ) -> Result<Step, SimError> {
+        self(worker, model, epoch, step)
+    }
+}
+
 /// Trains the experiment's model, in so many `steps` an epoch; gradients are summed as `gradients`
 /// says.
 ///

@@ -32,7 +32,7 @@ use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, ON_REQUEST_CODEC, OVERLAP_GRADIENTS, RATIO, RESCALE,
     SCHEDULE, option_list,
 };
-use super::parts::{Compression, ExchangePoint, RowExchange, Staleness};
+use super::parts::{Compression, ExchangePoint, RowExchange, Staleness, When};
 use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
@@ -54,7 +54,10 @@ pub(super) const REGISTRATION: Registration = Registration {
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let exchange = RowExchange {
-        staleness: Some(Staleness::default()),
+        when: When {
+            staleness: Some(Staleness::default()),
+            ..When::default()
+        },
         ..RowExchange::new(Compression::if_asked().sending(true, ExchangePoint::Input))
     };
     Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))

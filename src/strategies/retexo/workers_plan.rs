@@ -14,7 +14,7 @@ use crate::model::{BlockShape, InputShape, Work, parameter_shapes};
 use crate::sim::{Decision, Planner, Timeline, Track};
 use crate::strategies::parts::gradients::LearnerPlan;
 use crate::strategies::parts::plan::{
-    Arrivals, CrossingPlan, Stretches, memory_alone, receive_features, send_features, stored,
+    CrossingPlan, Stretches, arrived_rows, memory_alone, receive_features, send_features, stored,
 };
 
 /// The plan of a training.
@@ -40,7 +40,6 @@ impl WorkersPlanner {
         let state = workers.wires.state();
         let wire = workers.wire(0, &state);
         let setting = &workers.setting;
-        let arrivals = Arrivals::new(Arc::clone(setting));
         let features = &setting.dataset.features;
         // Who asks for work needs the edges that are drawn, and drawing them takes the graph.
         let draws = setting.batches.is_some() && setting.plans_work && setting.law.is_none();
@@ -55,7 +54,7 @@ impl WorkersPlanner {
                 return vec![counts.own_values + counts.halo_values];
             }
             let own = part.owned.iter().map(|&node| features.stored_of(node));
-            let others = arrivals.rows(rank, part.halo_by_owner(), &wire);
+            let others = arrived_rows(setting, rank, part.halo_by_owner(), &wire);
             own.chain(others).collect()
         };
         Self {

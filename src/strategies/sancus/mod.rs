@@ -36,7 +36,7 @@
 //! keeps less (hidden rows alone, in half of the epochs after the 50th) of what is more stale.
 
 use super::parts::options::{EXCHANGE_INPUT, GRADIENTS, OVERLAP_GRADIENTS, THRESHOLD, option_list};
-use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange};
+use super::parts::{Bound, Compression, ExchangePoint, Keeping, RowExchange, When};
 use super::{OptionError, Registration, Strategy, StrategyInfo};
 
 /// How experiments name and make it.
@@ -55,11 +55,14 @@ pub(super) const REGISTRATION: Registration = Registration {
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let exchange = RowExchange {
-        blocks: true,
-        kept: Some(Keeping {
-            bound: Bound(1),
-            threshold: None,
-        }),
+        when: When {
+            blocks: true,
+            kept: Some(Keeping {
+                bound: Bound(1),
+                threshold: None,
+            }),
+            ..When::default()
+        },
         ..RowExchange::new(Compression::none().sending(true, ExchangePoint::Input))
     };
     Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))

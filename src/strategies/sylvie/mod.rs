@@ -30,9 +30,9 @@ use super::parts::options::{
     EXCHANGE_INPUT, GRADIENTS, MEASURE_ERROR, OVERLAP_GRADIENTS, RATIO, RESCALE, SCHEDULE,
     option_list,
 };
-use super::parts::{CodecChoice, Compression, ExchangePoint, RowExchange, Staleness};
+use super::parts::{CodecChoice, Compression, ExchangePoint, RowExchange, Staleness, When};
 use super::{OptionError, Registration, Strategy, StrategyInfo};
-use crate::net::Bits;
+use crate::net::{Bits, RowBits};
 
 /// How experiments name and make it.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -55,15 +55,18 @@ pub(super) const REGISTRATION: Registration = Registration {
 
 fn read(table: &toml::Table) -> Result<Box<dyn Strategy>, OptionError> {
     let one_bit = Compression {
-        codec: Some(CodecChoice::quantise_rows(Bits::One)),
+        codec: Some(CodecChoice::quantise_rows(RowBits::Uniform(Bits::One))),
         compress_last: true,
         ..Compression::if_asked().sending(true, ExchangePoint::Input)
     };
     let exchange = RowExchange {
-        staleness: Some(Staleness {
-            fresh_every: Some(10),
-            ..Staleness::default()
-        }),
+        when: When {
+            staleness: Some(Staleness {
+                fresh_every: Some(10),
+                ..Staleness::default()
+            }),
+            ..When::default()
+        },
         ..RowExchange::new(one_bit)
     };
     Ok(Box::new(exchange.read(table, REGISTRATION.info.options)?))

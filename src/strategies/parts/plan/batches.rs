@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::expected_batches::ExpectedBatches;
 use super::{
-    Arrivals, Asks, Crosses, CrossingPlan, LayerPlan, PassPlan, ask_owners, exchange_features,
+    Asks, Crosses, CrossingPlan, LayerPlan, PassPlan, arrived, ask_owners, exchange_features,
     stored,
 };
 use crate::graph::{BatchForm, LayerDraw, Rehearsal, SampledLayer, StepDraws};
@@ -18,7 +18,6 @@ pub(super) struct BatchPlan {
     form: BatchForm,
     by_layer: bool,
     drawing: Drawing,
-    arrivals: Arrivals,
     at: (usize, usize),
     draws: Arc<StepDraws>,
     /// How many rows of others' features each worker has kept so far.
@@ -50,7 +49,6 @@ impl BatchPlan {
         };
         Some(Self {
             drawing,
-            arrivals: Arrivals::new(Arc::clone(setting)),
             setting: Arc::clone(setting),
             form,
             by_layer,
@@ -231,7 +229,7 @@ impl BatchPlan {
                 let by_owner = SampledLayer::by_owner(others, own, &part.receives);
                 let rows = by_owner.iter();
                 let rows = rows.map(|(owner, range)| (owner, &halo[range.clone()]));
-                self.arrivals.input(rank, mine, rows, wire)
+                arrived(&self.setting, rank, mine, rows, wire)
             }
             _ => InputShape::of(features, mine.chain(halo)),
         }

@@ -5,10 +5,10 @@ mod inputs;
 use std::sync::Arc;
 
 use super::batches::BatchPlan;
-use super::crossing::{Wait, exchange, messages, peers};
+use super::crossing::{Wait, exchange, peers};
 use super::moves::Moves;
-use super::share::{Drawn, HaloEdges};
-use super::{Arrivals, Crosses, CrossingPlan, LayerPlan, PassPlan, Stretches};
+use super::share::{Drawn, HaloEdges, share_of};
+use super::{Crosses, CrossingPlan, LayerPlan, PassPlan, Stretches, arrived};
 use crate::graph::{BatchForm, Peers};
 use crate::model::{BlockShape, InputShape, Work};
 use crate::net::{TrafficKind, Way, f32_bytes};
@@ -40,7 +40,6 @@ pub struct ExchangePlanner {
     /// None if nothing ever travels but gradients.
     sending: Option<Sending>,
     when: When,
-    arrivals: Arrivals,
     batches: Option<BatchPlan>,
     learner: LearnerPlan,
     /// Each worker's features with those of its halo, as received last.
@@ -81,7 +80,6 @@ impl ExchangePlanner {
             epochs: setting.training.epochs,
             epoch: 0,
             when,
-            arrivals: Arrivals::new(Arc::clone(setting)),
             batches,
             learner: LearnerPlan::of_model(when.gradients, setting, steps),
             features: own_features(setting),
@@ -104,7 +102,6 @@ impl ExchangePlanner {
         // What can be wrong with a division is wrong with the first; if not, the program says so.
         let after = self.first.repartitioned(repartition.round(self.epoch));
         let before = std::mem::replace(&mut self.setting, after.ok()?);
-        self.arrivals = Arrivals::new(Arc::clone(&self.setting));
         self.features = own_features(&self.setting);
         (self.halo_edges, self.late) = (None, Vec::new());
         Some((Moves::new(&before, &self.setting), before))
@@ -167,16 +164,18 @@ impl ExchangePlanner {
                 ([drawn.block; 2], features, drawn.crossing)
             } else {
                 self.fetch(track, rank, &drawn.crossing, wires[0].as_ref(), false);
+                let halo = drawn.crossing.halo();
                 let features = if setting.counts.dense {
-                    InputShape {
-                        stored: part.own_values + drawn.crossing.halo() * model.features(),
-                        dense: true,
-                    }
+                    InputShape::new(part.own_values + halo * model.features(), true)
+                } else if !setting.holds_graph() {
+                    // As many values as rows of the halo have on average.
+                    let others = share_of(part.halo_values, halo, part.halo);
+                    InputShape::new(part.own_values + others, false)
                 } else {
                     let others = drawn.nodes.iter();
                     let others = others.map(|(owner, nodes)| (*owner, &nodes[..]));
                     let wire = wires[0].clone().unwrap_or_else(Wire::plain);
-                    self.arrivals.input(rank, part.own_values, others, &wire)
+                    arrived(&setting, rank, part.own_values, others, &wire)
                 };
                 ([drawn.block; 2], features, drawn.crossing)
             }
@@ -291,8 +290,14 @@ impl ExchangePlanner {
                 }
                 if self.when.kept.is_some() && both {
                     // What came last, to be used again until the next has come.
-                    let came = messages(wire, rank, way, receives, width);
-                    let came = came.iter().map(|(_, bytes)| bytes.0).sum();
+                    let came = receives.iter().map(|&(peer, rows)| {
+                        let ends = match way {
+                            Way::Forward => (peer as usize, rank, way),
+                            Way::Back => (rank, peer as usize, way),
+                        };
+                        wire.bytes(ends, rows, width).0
+                    });
+                    let came = came.sum();
                     kept += came;
                     replaced = replaced.max(came);
                 }

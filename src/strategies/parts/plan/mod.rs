@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! part (does it)               plan (says it)
-//! Crossing, HaloExchange       CrossingPlan, Arrivals
+//! Crossing, HaloExchange       CrossingPlan, arrived
 //! Pass                         PassPlan
 //! ask_owners                   Asks, ask_owners
 //! move_nodes                   Moves
@@ -32,7 +32,7 @@ pub use crossing::{
 };
 pub use each::{pass_alone, pass_over, plan_each};
 pub use exchange::{ExchangePlanner, Exchanges, Sending};
-pub use features::Arrivals;
+pub use features::{arrived, arrived_rows};
 pub(crate) use memory::alone as memory_alone;
 pub use memory::stored;
 pub use pass::{Crosses, LayerPlan, PassPlan};

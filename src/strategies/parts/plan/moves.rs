@@ -4,8 +4,8 @@ use super::exchange_of;
 use crate::model::Work;
 use crate::net::{Bytes, TrafficKind};
 use crate::sim::{Setting, Track};
-use crate::strategies::parts::chunks::chunk_bytes;
-use crate::strategies::parts::repartition::{carried, leaving};
+use crate::strategies::parts::chunks::{Carried, chunk_bytes};
+use crate::strategies::parts::repartition::leaving;
 
 /// What moves at one switch, in numbers.
 pub(super) struct Moves {
@@ -27,7 +27,7 @@ impl Moves {
             let edges = sources.len();
             sources.sort_unstable();
             sources.dedup();
-            let chunk = chunk_bytes(rows.len(), edges, width, carried(before));
+            let chunk = chunk_bytes(rows.len(), edges, width, Carried::of_labels(before.task()));
             // Beside the chunk a word of each node's set, and the degree of each source.
             Bytes(chunk.0 + 4 * (rows.len() + sources.len()) as u64)
         };

@@ -114,6 +114,6 @@ fn nodes(setting: &Setting, draws: &[Peers<Vec<u32>>], rank: usize) -> Vec<(usiz
 }
 
 /// `part` of `whole` of so many.
-fn share_of(all: usize, part: usize, whole: usize) -> usize {
+pub(super) fn share_of(all: usize, part: usize, whole: usize) -> usize {
     (all as f64 * part as f64 / whole.max(1) as f64).round() as usize
 }

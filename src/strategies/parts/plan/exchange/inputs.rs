@@ -8,10 +8,10 @@ use crate::model::{InputShape, Work};
 use crate::net::{TrafficKind, Way};
 use crate::sim::{Setting, Track};
 use crate::strategies::parts::Wire;
-use crate::strategies::parts::plan::CrossingPlan;
 use crate::strategies::parts::plan::crossing::{
     Wait, exchange, messages, peers, receive_features, send_features,
 };
+use crate::strategies::parts::plan::{CrossingPlan, arrived};
 
 /// The features of each worker's own nodes.
 pub(super) fn own_features(setting: &Setting) -> Vec<InputShape> {
@@ -45,7 +45,7 @@ impl ExchangePlanner {
             self.features[rank].stored = part.own_values + part.halo_values;
         } else if let Some(wire) = wire {
             let others = setting.boundary.parts[rank].halo_by_owner();
-            self.features[rank] = self.arrivals.input(rank, part.own_values, others, wire);
+            self.features[rank] = arrived(&setting, rank, part.own_values, others, wire);
         }
         if let Some(wire) = &epoch.ahead {
             let width = setting.model.features();
@@ -88,14 +88,16 @@ impl ExchangePlanner {
             _ => self.late.first().and_then(Option::as_ref),
         };
         track.compute(Work::pass(crossing.halo() * width));
-        let Some(read) = read.filter(|_| !self.setting.counts.dense) else {
+        let dense = self.setting.counts.dense;
+        let counted = dense || !self.setting.holds_graph();
+        let Some(read) = read.filter(|_| !counted) else {
             // Zeros are stored in dense rows, and only there.
-            let dense = self.setting.counts.dense;
-            let others = if dense { part.halo_values } else { 0 };
+            let there = dense || read.is_some();
+            let others = if there { part.halo_values } else { 0 };
             return InputShape::new(part.own_values + others, dense);
         };
         let others = self.setting.boundary.parts[rank].halo_by_owner();
-        self.arrivals.input(rank, part.own_values, others, read)
+        arrived(&self.setting, rank, part.own_values, others, read)
     }
 
     /// Features of the rows that cross, if they do in this epoch: those that are under way, or sent
