@@ -138,8 +138,8 @@ impl Look {
 /// One look for each strategy, given by its label and its kind.
 ///
 /// The colour belongs to the kind. Strategies of one kind share it and differ in dash and marker,
-/// three and more of them also in how dark it is; one that is called as its kind is has the looks of
-/// the kind. Kinds without a place of their own follow in the order of their appearance.
+/// three and more of them also in how dark it is; one that is called as its kind is has the look
+/// of the kind. Kinds without a place of their own follow in the order of their appearance.
 pub(super) fn looks(strategies: &[(&str, &str)]) -> Vec<Look> {
     // Variant 0 is kept for a strategy that is called as its kind is.
     let first_variant = |kind| usize::from(strategies.contains(&(kind, kind)));

@@ -176,7 +176,7 @@ pub(crate) fn build_tables_of_runs(
     let targets = tables::targets(&cells, target(&manifest["config"]));
     let all = [claims, tables::summary(&cells)].into_iter().chain(targets);
     let mut files = write_tables(folder, all)?;
-    // Those that are kept, and follow from runs alone: without epochs the others have nothing to show.
+    // Those that are kept, and follow from runs alone: without epochs the others show nothing.
     let listed = listed(manifest)?.unwrap_or_else(|| KINDS.map(|kind| (kind, None)).into());
     for (kind, title) in listed {
         let name = format!("figures/{}.svg", kind.name);

@@ -210,8 +210,9 @@ pub(super) fn shared_seeds<'a>(cells: impl IntoIterator<Item = &'a Entrant<'a>>)
     all.reduce(|shared, its| &shared & &its).unwrap_or_default()
 }
 
-/// The same cells, each with the runs and epochs of the seeds that all cells of its setting have: of
-/// these alone can be said who is ahead. With all its runs where a setting's cells share no seed.
+/// The same cells, each with the runs and epochs of the seeds that all cells of its setting have:
+/// of these alone can be said who is ahead. With all its runs where a setting's cells share no
+/// seed.
 pub(super) fn comparable<'a>(cells: &[Entrant<'a>]) -> Vec<Entrant<'a>> {
     let of_seeds = |cell: &Entrant<'a>| {
         let beside = cells.iter().filter(|other| other.setting == cell.setting);
