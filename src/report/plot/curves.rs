@@ -13,10 +13,9 @@ const LOW: f64 = 78.0;
 /// Markers on one curve, about, and the least distance between them, pt.
 const MARKERS: usize = 7;
 const APART: f64 = 20.0;
-/// How dark a band is, and with more curves than these.
+/// How dark a band is at most, and all bands on one another.
 const BAND: f64 = 0.2;
-const PALE: f64 = 0.1;
-const MANY: usize = 7;
+const BANDS: f64 = 0.5;
 /// Size of a marker on a curve, and of one that stands alone, pt.
 const MARKER: f64 = 3.8;
 const POINT: f64 = 5.2;
@@ -112,13 +111,9 @@ impl Curves {
                         let (first, last) = (piece[0], piece[0] + piece.len());
                         let piece = &joined[first.saturating_sub(1)..joined.len().min(last + 1)];
                         let lower = |spot: &Spot| self.lower(spot);
-                        band(
-                            canvas,
-                            (series, self.alpha(series)),
-                            piece,
-                            lower,
-                            |x, y| frame.nearest(place(x, y)),
-                        );
+                        band(canvas, (series, self.alpha()), piece, lower, |x, y| {
+                            frame.nearest(place(x, y))
+                        });
                     }
                 }
             }
@@ -146,17 +141,10 @@ impl Curves {
         frame.vertical(canvas, &self.y, labels.left);
     }
 
-    /// How dark the band of a series is: many bands on top of each other, and those of one colour,
-    /// would hide what they surround.
-    fn alpha(&self, series: &Series) -> f64 {
-        let bands = self.series.iter().filter(|other| !other.crosses);
-        let (all, alike) = bands.fold((0, 0), |(all, alike), other| {
-            (
-                all + 1,
-                alike + usize::from(other.look.color == series.look.color),
-            )
-        });
-        (if all > MANY { PALE } else { BAND }) / alike.max(1) as f64
+    /// How dark bands are: many on top of each other would hide what they surround.
+    fn alpha(&self) -> f64 {
+        let bands = self.series.iter().filter(|series| !series.crosses);
+        BAND.min(BANDS / bands.count().max(1) as f64)
     }
 
     /// Where the band of a point ends below it: by a standard deviation, and on a logarithmic axis
