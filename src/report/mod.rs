@@ -176,19 +176,14 @@ pub(crate) fn build_tables_of_runs(
     let targets = tables::targets(&cells, target(&manifest["config"]));
     let all = [claims, tables::summary(&cells)].into_iter().chain(targets);
     let mut files = write_tables(folder, all)?;
-    // Those that are kept, and follow from runs alone: without epochs the others show nothing.
-    let listed = listed(manifest)?.unwrap_or_else(|| KINDS.map(|kind| (kind, None)).into());
-    for (kind, title) in listed {
+    for kind in KINDS {
         let name = format!("figures/{}.svg", kind.name);
-        let kept = folder.join(&name).exists();
-        let Some(figure) = kind.figure(&cells).filter(|_| kept) else {
-            continue;
-        };
-        let figure = Figure {
-            title: title.unwrap_or_else(|| figure.title.clone()),
-            ..figure
-        };
-        files.push(write_file(folder, &name, figure.svg().as_bytes())?);
+        // Without epochs some have nothing to show, and stay.
+        if folder.join(&name).exists()
+            && let Some(figure) = kind.figure(&cells)
+        {
+            files.push(write_file(folder, &name, figure.svg().as_bytes())?);
+        }
     }
     Ok(Written {
         files,

@@ -23,6 +23,14 @@ pub(super) fn common(settings: &[Setting]) -> Sweep {
     }
 }
 
+/// What a caption says of it, after a space; nothing where nothing is shared.
+pub(super) fn said_of_all(common: &Sweep) -> String {
+    if common.is_empty() {
+        return String::new();
+    }
+    format!(" All settings have {}.", common.heading())
+}
+
 /// The strategies' labels, each once, in the order of their appearance.
 pub(super) fn strategies<'c, 'a: 'c>(
     cells: impl IntoIterator<Item = &'c Entrant<'a>>,

@@ -244,3 +244,60 @@ fn folders_with(folder: &Path, name: &str) -> Vec<PathBuf> {
     }
     found
 }
+
+/// The tables and figures of the kept results that follow from their runs are what the program
+/// makes of them. Curves need the epochs, which are not kept.
+#[test]
+fn kept_tables_and_figures_are_those_of_the_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let reference = root.join("results/reference");
+    let kept = folders_with(&reference, "runs.csv");
+    assert!(kept.len() >= 30, "{kept:?}");
+    let follow = [
+        "pareto",
+        "heatmap",
+        "bytes-by-kind",
+        "scaling",
+        "time-breakdown",
+    ];
+    let mut compared = 0;
+    for folder in kept {
+        let name = folder.strip_prefix(&reference).expect("below it");
+        let name = name.to_str().expect("a path");
+        let (file, size) = name.split_once('@').unwrap_or((name, ""));
+        let file = root.join(format!("experiments/{file}.toml"));
+        let text = std::fs::read_to_string(&file).expect("an experiment");
+        // As `scripts/results` takes the size.
+        let size = match size {
+            "" if text.contains("\n[scale.medium") => "medium",
+            "" => "paper",
+            size => size,
+        };
+        let copy = tempfile::tempdir().expect("a folder");
+        let runs = ["manifest.json", "runs.csv"].map(str::to_owned);
+        let figures = follow.map(|kind| format!("figures/{kind}.svg"));
+        std::fs::create_dir(copy.path().join("figures")).expect("it can be made");
+        for kept in runs.iter().chain(&figures) {
+            if folder.join(kept).exists() {
+                std::fs::copy(folder.join(kept), copy.path().join(kept)).expect("it can be copied");
+            }
+        }
+        let file = file.to_str().expect("a path");
+        let arguments = ["report", ".", "--claims", file, "--scale", size];
+        grapevine(copy.path(), &arguments).expect(0);
+        for made in ["tables", "figures"].map(|part| copy.path().join(part)) {
+            for made in std::fs::read_dir(made).expect("a folder") {
+                let made = made.expect("it can be read").path();
+                let place = folder.join(made.strip_prefix(copy.path()).expect("below it"));
+                // The kept ones have no LaTeX, and tables of targets only where there are any.
+                let Ok(was) = std::fs::read_to_string(&place) else {
+                    continue;
+                };
+                let is = std::fs::read_to_string(&made).expect("text");
+                assert!(was == is, "{} is of another program", place.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 90, "{compared}");
+}

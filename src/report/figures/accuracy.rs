@@ -1,7 +1,7 @@
 //! Test accuracy, or another metric, against epoch, bytes and simulated time.
 
 use super::multiples::{Multiples, Scores, alike, rows};
-use super::{list, seeds_with, series, spot, what_counts};
+use super::{BANDS, list, seeds_with, series, spot, what_counts};
 use crate::report::format;
 use crate::report::plot::{Axis, Curves, Figure, Panel, Series, Spot, Unit};
 use crate::report::series::{Entrant, Point, metric};
@@ -123,7 +123,7 @@ fn figure(
         title: format!("{titled} against {against}"),
         caption: format!(
             "{titled} against {against}; {}.{note}{cut}{together}{}",
-            seeds_with(cells, "with bands of"),
+            seeds_with(cells, BANDS),
             shown.caption()
         ),
         alt: format!("{titled} against {against}: {told}."),

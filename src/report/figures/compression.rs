@@ -1,7 +1,7 @@
 //! How much of the exact exchange a strategy sends, epoch by epoch.
 
 use super::multiples::{Multiples, rows};
-use super::{list, seeds_with, series, spot};
+use super::{LOG_BANDS, list, seeds_with, series, spot};
 use crate::experiment::rows::EpochRow;
 use crate::report::plot::{Axis, Curves, Figure, Headed, Panel, Series, Unit};
 use crate::report::series::Entrant;
@@ -81,7 +81,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         caption: format!(
             "Against epoch, for the strategies that have it: {}; {}.{caption}",
             list(&drawn),
-            seeds_with(cells, "with bands of"),
+            seeds_with(cells, LOG_BANDS),
         ),
         alt: format!("Against epoch: {}.", list(&labels)),
         rows: rows(groups),

@@ -49,11 +49,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         vec![panels.collect()]
     };
     let told = matrix.told();
-    let common = if matrix.common.is_empty() {
-        String::new()
-    } else {
-        format!(" All settings have {}.", matrix.common.heading())
-    };
+    let common = settings::said_of_all(&matrix.common);
     let more = if note.is_empty() {
         String::new()
     } else {

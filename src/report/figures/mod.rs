@@ -103,13 +103,19 @@ fn seeds(cells: &[Entrant]) -> String {
     seed_count(cells).map_or("one seed".into(), |seeds| format!("mean of {seeds} seeds"))
 }
 
+/// How the spread over seeds is drawn: beside curves, on logarithmic axes, and at points.
+const BANDS: &str = "bands of ± one standard deviation";
+const LOG_BANDS: &str =
+    "bands that reach one standard deviation above the mean, and as many times below it";
+const BARS: &str = "bars of ± one standard deviation";
+
 /// [`seeds`], and what their spread is drawn as.
 fn seeds_with(cells: &[Entrant], spread: &str) -> String {
     let seeds = seeds(cells);
     if seeds == "one seed" {
         return seeds;
     }
-    format!("{seeds}, {spread} ± one standard deviation")
+    format!("{seeds}, with {spread}")
 }
 
 /// What counts as an epoch of strategies that record others than passes over all training nodes, as

@@ -51,11 +51,7 @@ impl<'c, 'a> Multiples<'c, 'a> {
         } else {
             ""
         };
-        let common = if self.common.is_empty() {
-            String::new()
-        } else {
-            format!(" All settings have {}.", self.common.heading())
-        };
+        let common = settings::said_of_all(&self.common);
         let note = if self.note.is_empty() {
             String::new()
         } else {

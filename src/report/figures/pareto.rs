@@ -1,7 +1,7 @@
 //! What accuracy costs: final test accuracy against bytes and time, with the Pareto front.
 
 use super::multiples::{Multiples, Scores, alike, rows};
-use super::{list, seeds_with, series, spot};
+use super::{BARS, list, seeds_with, series, spot};
 use crate::experiment::rows::{Sweep, distinct};
 use crate::experiment::statistics::Summary;
 use crate::report::format;
@@ -100,7 +100,7 @@ pub(super) fn figure(cells: &[Entrant]) -> Option<Figure> {
         caption: format!(
             "Test {metric} (at the epoch of best validation {metric}) against what the whole run takes: node data \
              sent, all that is sent, and simulated time; {}.{front}{none}{}{}{}{}",
-            seeds_with(cells, "with bars of"),
+            seeds_with(cells, BARS),
             if cells.iter().any(is_alone) && !cells.iter().all(is_alone) {
                 " A single worker, who has nobody to send to, is on no front."
             } else {

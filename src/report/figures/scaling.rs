@@ -1,7 +1,7 @@
 //! How time and bytes grow with the number of workers, or with the size of model or graph.
 
 use super::multiples::{left_out, rows};
-use super::{seeds_with, series, spot, what_counts};
+use super::{LOG_BANDS, seeds_with, series, spot, what_counts};
 use crate::experiment::rows::{Measured, Sweep, distinct, grouped};
 use crate::experiment::statistics::Summary;
 use crate::report::plot::{Axis, Curves, Figure, Guide, Headed, Panel, Series, Unit};
@@ -114,7 +114,7 @@ pub(super) fn beside(cells: &[Entrant], trained: &[Entrant]) -> Option<Figure> {
         title: format!("Scaling with {name}"),
         caption: format!(
             "Simulated time and payload {of} against {name}, on logarithmic axes; {}.{counts}{ideal}{}{note}{}",
-            seeds_with(cells, "with bands of"),
+            seeds_with(cells, LOG_BANDS),
             if note.is_empty() { "" } else { " " },
             if note.is_empty() { "" } else { "." },
         ),
